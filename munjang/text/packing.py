@@ -1,0 +1,155 @@
+"""Packed batches: one flat row of tokens, plus where each text begins. No text is padded.
+
+T tokens of the whole batch, B texts.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from munjang.types import Ids, Ints
+
+
+@dataclass(frozen=True)
+class Packed:
+    """One batch for the network. Only `starts_B` and `runs` say which token belongs to which text."""
+
+    ids_T: Tensor  # int64
+    positions_T: Tensor  # int64, from 0 in every text
+    types_T: Tensor | None  # int64, segment of each token; None: all zero
+    starts_B: Tensor  # int32 [B + 1], cumulative lengths
+    lengths: Ints  # on the host, for control flow without a device sync
+    skip: Ints | None = None  # leading tokens of each text that pooling leaves out (a prompt)
+
+    @property
+    def num_tokens(self) -> int:
+        return int(self.ids_T.shape[0])
+
+    @property
+    def max_length(self) -> int:
+        return int(self.lengths.max(initial=0))
+
+    @property
+    def runs(self) -> list[tuple[int, int, int]]:
+        """Neighbouring texts of equal length as (first token, texts, length): rectangles without padding."""
+        edges = np.flatnonzero(np.diff(self.lengths)) + 1
+        first = np.concatenate([[0], edges]).astype(int)
+        last = np.concatenate([edges, [len(self.lengths)]]).astype(int)
+        starts = np.concatenate([[0], np.cumsum(self.lengths)])
+        return [
+            (int(starts[a]), b - a, int(self.lengths[a]))
+            for a, b in zip(first.tolist(), last.tolist(), strict=True)
+            if b > a and self.lengths[a]
+        ]
+
+    def to(self, device: torch.device) -> "Packed":
+        """The same batch on a device."""
+        if device.type == "cpu":
+            return self
+        pinned = device.type == "cuda"
+
+        def move(tensor: Tensor) -> Tensor:
+            return (tensor.pin_memory() if pinned else tensor).to(device, non_blocking=pinned)
+
+        types_T = None if self.types_T is None else move(self.types_T)
+        return Packed(move(self.ids_T), move(self.positions_T), types_T, move(self.starts_B), self.lengths, self.skip)
+
+    def halves(self) -> tuple["Packed", "Packed"]:
+        """Two batches with the first and the second half of the texts."""
+        middle = len(self.lengths) // 2
+        cut = int(self.lengths[:middle].sum())
+
+        def part(texts: slice, tokens: slice) -> Packed:
+            lengths = self.lengths[texts]
+            return Packed(
+                self.ids_T[tokens],
+                self.positions_T[tokens],
+                None if self.types_T is None else self.types_T[tokens],
+                torch.from_numpy(cumulative(lengths).astype(np.int32)).to(self.starts_B.device),
+                lengths,
+                None if self.skip is None else self.skip[texts],
+            )
+
+        return part(slice(0, middle), slice(0, cut)), part(slice(middle, None), slice(cut, None))
+
+
+def cumulative(lengths: Ints) -> Ints:
+    """Where each text begins, and where the last one ends."""
+    starts = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=starts[1:])
+    return starts
+
+
+def pack(
+    ids: Ids | Ints, lengths: Ints, types: Ids | None = None, skip: Ints | None = None, pad_id: int | None = None
+) -> Packed:
+    """A batch from flat ids and the length of each text.
+
+    `pad_id` is given for models that do not count a padding token as a position (RoBERTa): one can only be here
+    because the text spelled it out, and then it stands at -1 and the tokens behind it move up.
+    """
+    starts = cumulative(lengths)
+    positions = np.arange(starts[-1]) - np.repeat(starts[:-1], lengths)
+    if pad_id is not None and (is_pad := ids == pad_id).any():
+        pads = np.cumsum(is_pad)
+        before = np.concatenate([[0], pads])[starts[:-1]]
+        positions = np.where(is_pad, -1, positions - (pads - np.repeat(before, lengths)))
+    return Packed(
+        torch.from_numpy(ids.astype(np.int64)),
+        torch.from_numpy(positions),
+        None if types is None else torch.from_numpy(types.astype(np.int64)),
+        torch.from_numpy(starts.astype(np.int32)),
+        lengths,
+        skip,
+    )
+
+
+def cut_batches(lengths: Ints, budget: int) -> Iterator[Ints]:
+    """Rows of each batch: longest texts first, at most `budget` tokens a batch (a longer text is alone).
+
+    >>> [rows.tolist() for rows in cut_batches(np.array([3, 9, 4, 4]), 8)]
+    [[1], [2, 3], [0]]
+    """
+    order = np.argsort(-lengths, kind="stable")
+    ends = np.cumsum(lengths[order])
+    start = 0
+    while start < len(order):
+        before = ends[start - 1] if start else 0
+        end = max(start + 1, int(np.searchsorted(ends, before + budget, side="right")))
+        yield order[start:end]
+        start = end
+
+
+def cut_evenly(lengths: Ints, budget: int, multiple: int) -> Iterator[Ints]:
+    """Rows of each batch: longest texts first, about equally many tokens a batch, as many batches as workers times n.
+
+    A batch holds at most half a text more than `budget`. With no last batch of its own size, no worker waits long.
+
+    >>> [rows.tolist() for rows in cut_evenly(np.array([3, 9, 4, 4, 4]), 9, 2)]
+    [[1], [2], [3], [4, 0]]
+    """
+    order = np.argsort(-lengths, kind="stable")
+    ends = cumulative(lengths[order])
+    num_batches = -(-int(ends[-1]) // budget)
+    if num_batches > 1:
+        num_batches = -(-num_batches // multiple) * multiple
+    start = 0
+    for batch in range(num_batches, 0, -1):
+        target = ends[start] + (ends[-1] - ends[start]) / batch
+        at = int(np.searchsorted(ends, target))
+        nearest = at if at < len(ends) and ends[at] - target <= target - ends[at - 1] else at - 1
+        end = len(order) if batch == 1 else min(max(nearest, start + 1), len(order))
+        if end > start:
+            yield order[start:end]
+        start = end
+    if start < len(order):  # only texts without tokens
+        yield order[start:]
+
+
+def gather(flat: Ids, starts: Ints, rows: Ints, lengths: Ints) -> Ids:
+    """The first `lengths` tokens of the given rows of a flat array, in that order."""
+    out = np.repeat(starts[rows] - cumulative(lengths)[:-1], lengths) + np.arange(int(lengths.sum()))
+    return flat[out]

@@ -1,0 +1,213 @@
+"""Tokenizer: texts to flat ids and lengths, the same ids as the `tokenizers` library.
+
+Known structures go by chunk look-up (text/lookup.py), everything else straight through `tokenizers`. Special tokens
+and truncation are added here, so nothing is set on the shared `tokenizers` object after loading and any number of
+threads may use it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Encoding
+from tokenizers import Tokenizer as RustTokenizer
+
+from munjang.errors import CheckpointError, InputError
+from munjang.text import structures
+from munjang.text.build import build
+from munjang.text.lookup import ChunkLookup, encode_whole
+from munjang.text.packing import cumulative
+from munjang.types import Ids, Ints
+
+PROBES = ("a", "가", "1", "the", "!", "中")
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Texts as one flat row of ids; `lengths` says how many each has."""
+
+    ids: Ids
+    lengths: Ints
+    types: Ids | None = None  # segment of each token, for pairs that have them
+    cut_rows: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))  # which texts were too long
+
+
+@dataclass(frozen=True)
+class Template:
+    """Special tokens around one text or between two, read off the tokenizer by probing it."""
+
+    parts: tuple[tuple[Ids, Ids], ...]  # ids and types before, between and behind the texts
+    types: tuple[int, ...]  # segment of each text
+
+    @property
+    def num_special(self) -> int:
+        return sum(len(ids) for ids, _ in self.parts)
+
+
+class Tokenizer:
+    """The tokenizer of one model folder."""
+
+    def __init__(self, rust: RustTokenizer, max_length: int | None = None, has_special: bool = True) -> None:
+        rust.no_padding()
+        rust.no_truncation()
+        self.rust = rust
+        self.max_length = max_length  # special tokens included; None: no limit
+        self.dropped: int | None = None  # an id that is left out of every text (model2vec's unknown piece)
+        self.has_types = True  # whether pairs carry segment ids
+        structure = structures.find(rust)
+        self.lookup = None if structure is None else ChunkLookup(rust, structure)
+        empty = np.zeros(0, np.int32)
+        bare = Template(((empty, empty), (empty, empty)), (0,))
+        self.single = self._probe(1) if has_special else bare
+        self.pair = self._probe(2) if has_special else Template(((empty, empty),) * 3, (0, 0))
+
+    @classmethod
+    def load(
+        cls, folder: Path, settings: Mapping[str, Any], max_length: int | None = None, has_special: bool = True
+    ) -> "Tokenizer":
+        """From the files of a model folder."""
+        return cls(build(folder, settings), max_length, has_special)
+
+    @property
+    def vocab_size(self) -> int:
+        """One more than the largest id."""
+        return max(self.rust.get_vocab(with_added_tokens=True).values(), default=-1) + 1
+
+    @property
+    def path(self) -> str:
+        """Which way texts take: `chunk look-up (wordpiece)` or `tokenizers`."""
+        return "tokenizers" if self.lookup is None else f"chunk look-up ({self.lookup.structure.name})"
+
+    def bodies(self, texts: Sequence[str]) -> tuple[Ids, Ints]:
+        """Flat ids without special tokens, and how many each text has."""
+        if not texts:
+            return np.zeros(0, np.int32), np.zeros(0, np.int64)
+        flat, lengths = encode_whole(self.rust, texts) if self.lookup is None else self.lookup(texts)
+        if self.dropped is None:
+            return flat, lengths
+        kept = flat != self.dropped
+        text_of = np.repeat(np.arange(len(lengths)), lengths)
+        return flat[kept], np.bincount(text_of[kept], minlength=len(lengths)).astype(np.int64)
+
+    def __call__(self, texts: Sequence[str]) -> Tokens:
+        """Ids of single texts with their special tokens, cut to `max_length`."""
+        flat, lengths = self.bodies(texts)
+        room = self.room(self.single)
+        kept = lengths if room is None else np.minimum(lengths, room)
+        ids, _ = _assemble(self.single, [(flat, lengths, kept)])
+        return Tokens(ids, kept + self.single.num_special, None, kept < lengths)
+
+    def pairs(self, first: Sequence[str], second: Sequence[str]) -> Tokens:
+        """Ids of pairs; the longer side of a pair is cut first until both fit."""
+        flat_a, lengths_a = self.bodies(first)
+        flat_b, lengths_b = self.bodies(second)
+        return self.join(flat_a, lengths_a, flat_b, lengths_b)
+
+    def join(self, flat_a: Ids, lengths_a: Ints, flat_b: Ids, lengths_b: Ints) -> Tokens:
+        """Pairs from bodies that are tokenized already."""
+        room = self.room(self.pair)
+        kept_a, kept_b = (lengths_a, lengths_b) if room is None else longest_first(lengths_a, lengths_b, room)
+        ids, types = _assemble(self.pair, [(flat_a, lengths_a, kept_a), (flat_b, lengths_b, kept_b)])
+        cut_rows = (kept_a < lengths_a) | (kept_b < lengths_b)
+        return Tokens(
+            ids, kept_a + kept_b + self.pair.num_special, types if self.has_types and types.any() else None, cut_rows
+        )
+
+    def windows(self, texts: Sequence[str], head: int = 0) -> tuple[Tokens, Ints]:
+        """Texts cut into as many pieces as their length asks for, and the text that each piece is of.
+
+        The first `head` tokens of a text, its prompt, are repeated at the start of every piece.
+        """
+        flat, lengths = self.bodies(texts)
+        room = self.room(self.single)
+        if room is None:
+            return self(texts), np.arange(len(texts))
+        if head >= room:
+            raise InputError(f"The prompt takes {head} tokens and leaves no room for text within {self.max_length}.")
+        rest = np.maximum(lengths - head, 0)
+        pieces = np.maximum(-(-rest // (room - head)), 1)
+        text_of = np.repeat(np.arange(len(texts)), pieces)
+        place = np.arange(len(text_of)) - np.repeat(cumulative(pieces)[:-1], pieces)
+        sizes = np.minimum(rest[text_of] - place * (room - head), room - head)
+        heads = np.minimum(lengths, head)[text_of]
+        starts = cumulative(lengths)[:-1][text_of]
+        within = np.arange(int((heads + sizes).sum())) - np.repeat(cumulative(heads + sizes)[:-1], heads + sizes)
+        jump = np.where(within < np.repeat(heads, heads + sizes), 0, np.repeat(place * (room - head), heads + sizes))
+        body = flat[np.repeat(starts, heads + sizes) + within + jump]
+        ids, _ = _assemble(self.single, [(body, heads + sizes, heads + sizes)])
+        return Tokens(ids, heads + sizes + self.single.num_special, None, pieces > 1), text_of
+
+    def room(self, template: Template) -> int | None:
+        """Tokens of text that fit beside the special ones."""
+        return None if self.max_length is None else max(self.max_length - template.num_special, 0)
+
+    def prompt_length(self, prompt: str) -> int:
+        """Leading tokens that a prompt takes up, the first special ones included."""
+        return len(self.single.parts[0][0]) + int(self.bodies([prompt])[1][0])
+
+    def save(self, folder: Path) -> None:
+        """Write tokenizer.json."""
+        self.rust.save(str(folder / "tokenizer.json"))
+
+    def _probe(self, texts: int) -> Template:
+        for probe in PROBES:
+            try:
+                found = self.rust.encode(probe, probe if texts == 2 else None)
+            except Exception:  # a bare one: the word is unknown, and the vocabulary has no token for that
+                continue
+            if set(found.sequence_ids) >= set(range(texts)):
+                return _template(found, texts)
+        raise CheckpointError(
+            f"This tokenizer gives no tokens for any of {', '.join(PROBES)}; its tokenizer.json is damaged."
+        )
+
+
+def _template(found: Encoding, texts: int) -> Template:
+    owner = [-1 if text is None else text for text in found.sequence_ids]
+    ids, types = np.array(found.ids, np.int32), np.array(found.type_ids, np.int32)
+    spans = [(owner.index(text), len(owner) - owner[::-1].index(text)) for text in range(texts)]
+    edges = [0, *(edge for span in spans for edge in span), len(owner)]
+    if edges != sorted(edges) or any(owner[at] != text for text, span in enumerate(spans) for at in range(*span)):
+        raise CheckpointError(
+            "This tokenizer's post_processor does not keep the two texts of a pair whole and in order."
+        )
+    parts = tuple((ids[a:b], types[a:b]) for a, b in zip(edges[::2], edges[1::2], strict=True))
+    return Template(parts, tuple(int(types[start]) for start, _ in spans))
+
+
+def _assemble(template: Template, texts: list[tuple[Ids, Ints, Ints]]) -> tuple[Ids, Ids]:
+    """Special tokens and the kept head of each body, text by text, as (ids, types). No Python loop over texts."""
+    num_texts = len(texts[0][1])
+    sizes = [len(ids) for ids, _ in template.parts]
+    lengths = sum((kept for _, _, kept in texts), np.full(num_texts, sum(sizes), np.int64))
+    at = cumulative(lengths)[:-1]
+    out, types = np.empty(int(lengths.sum()), np.int32), np.zeros(int(lengths.sum()), np.int32)
+    for part, (special, special_types) in enumerate(template.parts):
+        for offset, (token, kind) in enumerate(zip(special, special_types, strict=True)):
+            out[at + offset], types[at + offset] = token, kind
+        at = at + sizes[part]
+        if part < len(texts):
+            flat, all_lengths, kept = texts[part]
+            within = np.arange(int(kept.sum())) - np.repeat(cumulative(kept)[:-1], kept)
+            target = np.repeat(at, kept) + within
+            out[target] = flat[np.repeat(cumulative(all_lengths)[:-1], kept) + within]
+            types[target] = template.types[part]
+            at = at + kept
+    return out, types
+
+
+def longest_first(lengths_a: Ints, lengths_b: Ints, room: int) -> tuple[Ints, Ints]:
+    """What is left of each side when tokens are taken from the longer one until both fit, as `tokenizers` does it.
+
+    >>> [side.tolist() for side in longest_first(np.array([9, 2]), np.array([4, 9]), 6)]
+    [[3, 2], [3, 4]]
+    """
+    short, long = np.minimum(lengths_a, lengths_b), np.maximum(lengths_a, lengths_b)
+    fits = short + long <= room
+    small = np.where(fits, short, np.minimum(short, room // 2))
+    large = np.where(fits, long, np.minimum(long, room - small))
+    a_is_long = lengths_a > lengths_b
+    return np.where(a_is_long, large, small), np.where(a_is_long, small, large)

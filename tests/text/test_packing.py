@@ -1,0 +1,106 @@
+"""Packed batches: nothing lost, nothing padded."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from munjang.text.packing import cumulative, cut_batches, gather, pack
+
+LENGTHS = st.lists(st.integers(0, 9), max_size=12)
+
+
+def packed(lengths: list[int], **more: object):
+    ids = np.arange(100, 100 + sum(lengths), dtype=np.int32)
+    return pack(ids, np.array(lengths, np.int64), **more)
+
+
+def test_by_hand() -> None:
+    batch = packed([2, 0, 3, 3], types=np.array([0, 1, 0, 0, 1, 0, 1, 1], np.int32))
+    assert batch.ids_T.tolist() == [100, 101, 102, 103, 104, 105, 106, 107]
+    assert batch.positions_T.tolist() == [0, 1, 0, 1, 2, 0, 1, 2]
+    assert batch.types_T is not None
+    assert batch.types_T.tolist() == [0, 1, 0, 0, 1, 0, 1, 1]
+    assert batch.starts_B.tolist() == [0, 2, 2, 5, 8]
+    assert (batch.num_tokens, batch.max_length) == (8, 3)
+    assert batch.runs == [(0, 1, 2), (2, 2, 3)]
+    assert {batch.ids_T.dtype, batch.positions_T.dtype, batch.types_T.dtype} == {torch.int64}
+    assert batch.starts_B.dtype == torch.int32
+    assert batch.to(torch.device("cpu")) is batch
+
+
+def test_nothing_packed() -> None:
+    for lengths in ([], [0], [0, 0]):
+        batch = packed(lengths)
+        assert (batch.num_tokens, batch.max_length, batch.runs) == (0, 0, [])
+        assert len(batch.starts_B) == len(lengths) + 1
+
+
+@given(LENGTHS)
+def test_runs_are_all_tokens_and_nothing_else(lengths: list[int]) -> None:
+    batch = packed(lengths)
+    covered = [start + i for start, texts, length in batch.runs for i in range(texts * length)]
+    assert covered == list(range(sum(lengths)))
+    assert [length for _, texts, length in batch.runs for _ in range(texts)] == [n for n in lengths if n]
+
+
+@given(LENGTHS.filter(lambda lengths: len(lengths) > 1), st.booleans())
+def test_halves_are_the_whole(lengths: list[int], has_more: bool) -> None:
+    more = {"types": np.arange(sum(lengths), dtype=np.int32), "skip": np.arange(len(lengths))} if has_more else {}
+    batch = packed(lengths, **more)
+    first, second = batch.halves()
+    assert len(first.lengths) == len(lengths) // 2
+    for name in ("ids_T", "positions_T", "types_T"):
+        parts = [getattr(half, name) for half in (first, second)]
+        whole = getattr(batch, name)
+        assert parts == [None, None] if whole is None else torch.equal(torch.cat(parts), whole)
+    assert np.array_equal(np.concatenate([first.lengths, second.lengths]), batch.lengths)
+    for half in (first, second):
+        assert half.starts_B.tolist() == cumulative(half.lengths).tolist()
+        assert half.starts_B.dtype == torch.int32
+    if has_more:
+        assert np.concatenate([first.skip, second.skip]).tolist() == list(range(len(lengths)))
+
+
+@given(st.lists(st.lists(st.integers(0, 3), max_size=6), max_size=6))
+def test_padding_spelled_out_is_no_position(texts: list[list[int]]) -> None:
+    expected = []
+    for text in texts:  # transformers: cumsum(not padding) * not padding, here from 0 and padding at -1
+        seen = 0
+        for token in text:
+            expected.append(-1 if token == 1 else seen)
+            seen += token != 1
+    flat = np.array([token for text in texts for token in text], np.int32)
+    batch = pack(flat, np.array([len(text) for text in texts], np.int64), pad_id=1)
+    assert batch.positions_T.tolist() == expected
+
+
+@given(LENGTHS, st.integers(1, 20))
+def test_batches_hold_every_text_once_within_the_budget(lengths: list[int], budget: int) -> None:
+    sizes = np.array(lengths, np.int64)
+    batches = list(cut_batches(sizes, budget))
+    assert sorted(row for rows in batches for row in rows.tolist()) == list(range(len(lengths)))
+    assert all(len(rows) == 1 or sizes[rows].sum() <= budget for rows in batches)
+    longest_first = [int(sizes[row]) for rows in batches for row in rows]
+    assert longest_first == sorted(lengths, reverse=True)
+    for rows, following in itertools.pairwise(batches):  # no batch could have taken one more
+        assert sizes[rows].sum() + sizes[following[0]] > budget
+
+
+@given(LENGTHS, st.randoms())
+def test_gather(lengths: list[int], random_: object) -> None:
+    sizes = np.array(lengths, np.int64)
+    rows = np.array(random_.choices(range(len(lengths)), k=4) if lengths else [], np.int64)  # type: ignore[attr-defined]
+    kept = np.array([random_.randint(0, lengths[row]) for row in rows], np.int64)  # type: ignore[attr-defined]
+    flat, starts = np.arange(sum(lengths), dtype=np.int32), cumulative(sizes)
+    expected = [int(starts[row]) + i for row, length in zip(rows, kept, strict=True) for i in range(length)]
+    assert gather(flat, starts, rows, kept).tolist() == expected
+
+
+def test_budget_is_kept_by_a_long_text_alone() -> None:
+    assert [rows.tolist() for rows in cut_batches(np.array([3, 9, 4, 4]), 8)] == [[1], [2, 3], [0]]
+    with pytest.raises(StopIteration):
+        next(cut_batches(np.zeros(0, np.int64), 8))
