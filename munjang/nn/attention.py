@@ -1,0 +1,128 @@
+"""Attention over packed texts: each token sees its own text only.
+
+T tokens of the whole batch, B texts, N heads, K width of a head, L length of a run of equal texts.
+
+Which kernel can do what (the table is walked from the top, the first row that fits is taken):
+
+| kernel | device | dtype | bias | dropout | window | padding |
+|---|---|---|---|---|---|---|
+| varlen | CUDA | bf16, fp16 | no | no | torch >= 2.11 | none |
+| jagged | CUDA | any | no | yes | no | none |
+| runs   | any (MPS: untested) | any | yes | yes | yes | none: SDPA over runs of equal length |
+"""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from munjang.text.packing import Packed
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What one call needs of a kernel."""
+
+    device: str
+    dtype: torch.dtype
+    head_width: int
+    has_bias: bool
+    dropout: float
+    window: int | None  # tokens seen on either side; None: all
+
+
+Bias = Callable[[int], Tensor]  # length of a text -> [1, N, L, L]
+Kernel = Callable[[Tensor, Packed, Bias | None, float, int | None], Tensor]
+
+
+@cache
+def _varlen_takes_window() -> bool:
+    from torch.nn.attention.varlen import varlen_attn
+
+    return "window_size" in inspect.signature(varlen_attn).parameters  # torch 2.10 has is_causal instead
+
+
+def varlen(qkv_T3NK: Tensor, batch: Packed, bias: Bias | None, dropout: float, window: int | None) -> Tensor:
+    """Flash attention by cumulative lengths."""
+    from torch.nn.attention.varlen import varlen_attn
+
+    query_TNK, key_TNK, value_TNK = qkv_T3NK.unbind(1)
+    starts, longest = batch.starts_B, batch.max_length
+    given = (query_TNK, key_TNK, value_TNK, starts, starts, longest, longest)
+    out = varlen_attn(*given) if window is None else varlen_attn(*given, window_size=(window, window))
+    assert isinstance(out, Tensor)
+    return out
+
+
+def jagged(qkv_T3NK: Tensor, batch: Packed, bias: Bias | None, dropout: float, window: int | None) -> Tensor:
+    """SDPA over a jagged nested tensor: memory-efficient attention by cumulative lengths, fp32 and dropout included."""
+    starts_B, shortest, longest = batch.starts_B.long(), int(batch.lengths.min()), batch.max_length
+
+    def nested(values_TNK: Tensor) -> Tensor:
+        whole = torch.nested.nested_tensor_from_jagged(
+            values_TNK.contiguous(), starts_B, min_seqlen=shortest, max_seqlen=longest
+        )
+        return whole.transpose(1, 2)
+
+    query, key, value = (nested(values) for values in qkv_T3NK.unbind(1))
+    out = F.scaled_dot_product_attention(query, key, value, dropout_p=dropout)
+    return out.transpose(1, 2).values()
+
+
+def runs(qkv_T3NK: Tensor, batch: Packed, bias: Bias | None, dropout: float, window: int | None) -> Tensor:
+    """SDPA over each run of equally long texts, a rectangle by itself."""
+    heads, width = qkv_T3NK.shape[2:]
+    parts = []
+    for start, texts, length in batch.runs:
+        rectangle = qkv_T3NK[start : start + texts * length].view(texts, length, 3, heads, width)
+        query, key, value = rectangle.permute(2, 0, 3, 1, 4).unbind(0)
+        mask = _mask(length, bias, window, qkv_T3NK)
+        seen = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout)
+        parts.append(seen.transpose(1, 2).reshape(texts * length, heads, width))
+    return torch.cat(parts)
+
+
+def _mask(length: int, bias: Bias | None, window: int | None, like: Tensor) -> Tensor | None:
+    mask = None if bias is None else bias(length).to(like.dtype)
+    if window is None or length <= window + 1:
+        return mask
+    place = torch.arange(length, device=like.device)
+    far = (place[:, None] - place[None, :]).abs() > window
+    hidden = torch.zeros(length, length, dtype=like.dtype, device=like.device).masked_fill_(far, float("-inf"))
+    return hidden if mask is None else mask + hidden
+
+
+KERNELS: list[tuple[Kernel, Callable[[Demand], bool]]] = [
+    (
+        varlen,
+        lambda need: (
+            need.device == "cuda"
+            and need.dtype in (torch.bfloat16, torch.float16)
+            and need.head_width % 8 == 0
+            and not need.has_bias
+            and need.dropout == 0
+            and (need.window is None or _varlen_takes_window())
+        ),
+    ),
+    (jagged, lambda need: need.device == "cuda" and not need.has_bias and need.window is None),
+    (runs, lambda need: True),
+]
+
+
+def choose(need: Demand) -> Kernel:
+    """The first kernel of the table that can do all that is needed."""
+    return next(kernel for kernel, fits in KERNELS if fits(need))
+
+
+def attend(
+    qkv_T3NK: Tensor, batch: Packed, bias: Bias | None = None, dropout: float = 0.0, window: int | None = None
+) -> Tensor:
+    """Attention of every token to the tokens of its own text: [T, N, K]."""
+    need = Demand(qkv_T3NK.device.type, qkv_T3NK.dtype, qkv_T3NK.shape[-1], bias is not None, dropout, window)
+    if not batch.num_tokens:
+        return qkv_T3NK[:, 0]
+    return choose(need)(qkv_T3NK, batch, bias, dropout, window)

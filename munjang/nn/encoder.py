@@ -1,0 +1,212 @@
+"""The encoder: one network for the whole BERT family, over packed texts, for training and inference.
+
+T tokens of the whole batch, D width, N heads, K width of a head. A family (nn/families/) says which parts a
+checkpoint has and what its tensors are called; the arithmetic is here, once.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from munjang.errors import UnsupportedModel
+from munjang.nn.attention import Bias, attend
+from munjang.nn.linear import Linear
+from munjang.text.packing import Packed
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "gelu": F.gelu,
+    "gelu_python": F.gelu,
+    "gelu_new": lambda x: F.gelu(x, approximate="tanh"),
+    "gelu_fast": lambda x: F.gelu(x, approximate="tanh"),
+    "gelu_pytorch_tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "relu": F.relu,
+    "silu": F.silu,
+    "swish": F.silu,
+    "tanh": torch.tanh,
+}
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """The shape of an encoder, read from config.json by its family."""
+
+    vocab_size: int
+    width: int
+    num_layers: int
+    num_heads: int
+    inner_width: int
+    activation: str
+    norm_eps: float
+    max_positions: int
+    max_tokens: int  # longest text that the positions allow
+    embedding_width: int = 0  # ELECTRA, ALBERT: narrower embeddings, then a projection; 0: as wide as the network
+    num_types: int = 0
+    pad_id: int | None = None  # RoBERTa, MPNet: positions are counted from pad_id + 1
+    has_positions: bool = True
+    num_buckets: int = 0  # MPNet: relative positions as a bias, shared by all layers
+    shared: tuple[int, ...] = ()  # ALBERT: which block each layer uses; empty: every layer its own
+    blocks_per_group: int = 1
+    is_pre_norm: bool = False  # ModernBERT, with what follows
+    has_gate: bool = False
+    has_norm_bias: bool = True
+    has_attention_bias: bool = True
+    has_inner_bias: bool = True
+    rotary_bases: tuple[float, ...] = ()  # one per layer
+    windows: tuple[int | None, ...] = ()  # tokens seen on either side, one per layer; empty: all
+    embedding_dropout: float = 0.0
+    attention_dropout: float = 0.0  # on the attention weights
+    out_dropout: float = 0.0  # behind the attention
+    inner_dropout: float = 0.0  # behind the gate
+    down_dropout: float = 0.0  # behind the feed-forward part
+
+    def __post_init__(self) -> None:
+        if self.activation not in ACTIVATIONS:
+            raise UnsupportedModel(
+                f"Unknown activation {self.activation!r}; we compute {', '.join(sorted(ACTIVATIONS))}."
+            )
+        if self.width % self.num_heads:
+            raise UnsupportedModel(f"The width {self.width} is not a multiple of the {self.num_heads} heads.")
+
+
+class Embeddings(nn.Module):
+    """Ids to vectors: word + position + segment, norm, and a projection where the embeddings are narrower."""
+
+    def __init__(self, shape: Architecture) -> None:
+        super().__init__()
+        width = shape.embedding_width or shape.width
+        self.word = nn.Embedding(shape.vocab_size, width)
+        self.position = nn.Embedding(shape.max_positions, width) if shape.has_positions else None
+        self.segment = nn.Embedding(shape.num_types, width) if shape.num_types else None
+        self.norm = nn.LayerNorm(width, shape.norm_eps, bias=shape.has_norm_bias)
+        self.project = Linear(width, shape.width) if shape.embedding_width else None
+        self.offset = 0 if shape.pad_id is None else shape.pad_id + 1
+        self.dropout = shape.embedding_dropout
+
+    def forward(self, batch: Packed) -> Tensor:
+        x_TD = self.word(batch.ids_T)
+        if self.segment is not None:
+            x_TD = x_TD + (self.segment.weight[0] if batch.types_T is None else self.segment(batch.types_T))
+        if self.position is not None:
+            x_TD = x_TD + self.position(batch.positions_T + self.offset)
+        x_TD = F.dropout(self.norm(x_TD), self.dropout, self.training)
+        return x_TD if self.project is None else self.project(x_TD)
+
+
+class Block(nn.Module):
+    """One layer: attention and a feed-forward part, each with its residual and norm."""
+
+    def __init__(self, shape: Architecture, has_attention_norm: bool = True) -> None:
+        super().__init__()
+        width, inner = shape.width, shape.inner_width
+        self.shape = shape
+        self.activation = ACTIVATIONS[shape.activation]
+        self.qkv = Linear(width, 3 * width, bias=shape.has_attention_bias)
+        self.out = Linear(width, width, bias=shape.has_attention_bias)
+        norm = nn.LayerNorm(width, shape.norm_eps, bias=shape.has_norm_bias)
+        self.attention_norm = norm if has_attention_norm else nn.Identity()
+        self.up = Linear(width, 2 * inner if shape.has_gate else inner, bias=shape.has_inner_bias)
+        self.down = Linear(inner, width, bias=shape.has_inner_bias)
+        self.inner_norm = nn.LayerNorm(width, shape.norm_eps, bias=shape.has_norm_bias)
+
+    def attention(
+        self, x_TD: Tensor, batch: Packed, bias: Bias | None, rotary: Tensor | None, window: int | None
+    ) -> Tensor:
+        heads = self.shape.num_heads
+        qkv_T3NK = self.qkv(x_TD).view(len(x_TD), 3, heads, x_TD.shape[1] // heads)
+        if rotary is not None:
+            qkv_T3NK = rotate(qkv_T3NK, rotary)
+        seen_TNK = attend(qkv_T3NK, batch, bias, self.shape.attention_dropout if self.training else 0.0, window)
+        return F.dropout(self.out(seen_TNK.reshape(x_TD.shape)), self.shape.out_dropout, self.training)
+
+    def inner(self, x_TD: Tensor) -> Tensor:
+        if self.shape.has_gate:
+            up, gate = self.up(x_TD).chunk(2, dim=-1)
+            up = F.dropout(self.activation(up) * gate, self.shape.inner_dropout, self.training)
+        else:
+            up = self.up(x_TD, self.activation)
+        return F.dropout(self.down(up), self.shape.down_dropout, self.training)
+
+    def forward(
+        self, x_TD: Tensor, batch: Packed, bias: Bias | None, rotary: Tensor | None, window: int | None
+    ) -> Tensor:
+        if self.shape.is_pre_norm:
+            x_TD = x_TD + self.attention(self.attention_norm(x_TD), batch, bias, rotary, window)
+            return x_TD + self.inner(self.inner_norm(x_TD))
+        x_TD = self.attention_norm(x_TD + self.attention(x_TD, batch, bias, rotary, window))
+        return self.inner_norm(x_TD + self.inner(x_TD))
+
+
+class Encoder(nn.Module):
+    """Packed ids to one vector per token."""
+
+    def __init__(self, shape: Architecture) -> None:
+        super().__init__()
+        self.shape = shape
+        self.embeddings = Embeddings(shape)
+        self.relative = nn.Embedding(shape.num_buckets, shape.num_heads) if shape.num_buckets else None
+        own = shape.shared or tuple(range(shape.num_layers))
+        # ModernBERT's embeddings end in a norm, so its first block has none of its own
+        self.blocks = nn.ModuleList(Block(shape, not (shape.is_pre_norm and i == 0)) for i in range(max(own) + 1))
+        self.order = own
+        self.final_norm = (
+            nn.LayerNorm(shape.width, shape.norm_eps, bias=shape.has_norm_bias) if shape.is_pre_norm else None
+        )
+
+    def forward(self, batch: Packed) -> Tensor:
+        """Token vectors [T, D] of the last layer."""
+        return self.layers(batch)[-1]
+
+    def layers(self, batch: Packed) -> list[Tensor]:
+        """Token vectors after the embeddings and after every layer."""
+        shape = self.shape
+        x_TD = self.embeddings(batch)
+        bias = None if self.relative is None else relative_bias(self.relative)
+        tables = {base: rotary_table(base, shape.width // shape.num_heads, batch) for base in set(shape.rotary_bases)}
+        states = [x_TD]
+        for layer, block in enumerate(self.order):
+            rotary = tables[shape.rotary_bases[layer]] if tables else None
+            window = shape.windows[layer] if shape.windows else None
+            x_TD = self.blocks[block](x_TD, batch, bias, rotary, window)
+            states.append(x_TD)
+        if self.final_norm is not None:
+            states[-1] = self.final_norm(x_TD)
+        return states
+
+
+def relative_bias(table: nn.Embedding) -> Bias:
+    """MPNet's bias by distance: exact for the 8 nearest tokens, logarithmic up to 128, then one bucket."""
+    known: dict[int, Tensor] = {}
+    half, exact = 16, 8  # transformers takes 32 buckets whatever config.json says, so trained weights mean that
+
+    def bias(length: int) -> Tensor:
+        if length not in known:
+            place = torch.arange(length, device=table.weight.device)
+            distance = place[:, None] - place[None, :]  # query minus key: positive looks back
+            far = distance.abs()
+            scaled = torch.log(far.clamp(min=1).float() / exact) / math.log(128 / exact) * (half - exact)
+            bucket = torch.where(far < exact, far, (exact + scaled.long()).clamp(max=half - 1))
+            known[length] = table(bucket + half * (distance < 0)).permute(2, 0, 1)[None]
+        return known[length]
+
+    return bias
+
+
+def rotary_table(base: float, width: int, batch: Packed) -> Tensor:
+    """Cosine and sine of every token's position: [2, T, 1, K]."""
+    frequency_K = base ** -(torch.arange(0, width, 2, device=batch.positions_T.device).float() / width)
+    angle_TK = batch.positions_T[:, None].float() * frequency_K
+    angle_TK = torch.cat([angle_TK, angle_TK], dim=-1)
+    return torch.stack([angle_TK.cos(), angle_TK.sin()])[:, :, None]
+
+
+def rotate(qkv_T3NK: Tensor, rotary: Tensor) -> Tensor:
+    """Queries and keys turned by their position; values stay. In fp32: bf16 angles lose long distances."""
+    cosine, sine = rotary[0, :, None], rotary[1, :, None]  # [T, 1, 1, K]
+    turned = qkv_T3NK[:, :2].float()
+    left, right = turned.chunk(2, dim=-1)
+    turned = turned * cosine + torch.cat([-right, left], dim=-1) * sine
+    return torch.cat([turned.to(qkv_T3NK.dtype), qkv_T3NK[:, 2:]], dim=1)

@@ -1,0 +1,166 @@
+"""Architectures that we do not implement, computed by `transformers` (extra): padded, sorted by tokens, and counted.
+
+Code that comes with a checkpoint is never run: what transformers itself does not know is refused.
+B texts, L longest text, T tokens without padding, D width, C labels, V words.
+"""
+
+import inspect
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from munjang.errors import CheckpointError, MissingExtra, UnsupportedModel
+from munjang.text.packing import Packed
+
+# Encoder-decoders of which sentence-transformers takes the encoder alone
+ENCODERS = {
+    "t5": "T5EncoderModel",
+    "mt5": "MT5EncoderModel",
+    "umt5": "UMT5EncoderModel",
+    "longt5": "LongT5EncoderModel",
+    "switch_transformers": "SwitchTransformersEncoderModel",
+}
+POSITIONS = ("position_embeddings", "embed_positions", "wpe")  # what its models call a table of positions
+
+
+class Rectangle(nn.Module):
+    """A transformers model behind a packed batch. `used` and `slots` tell how much of its work was padding."""
+
+    def __init__(self, model: nn.Module, pad_id: int) -> None:
+        super().__init__()
+        self.model, self.pad_id = model, pad_id
+        self.takes_types = "token_type_ids" in inspect.signature(model.forward).parameters
+        self.used = self.slots = 0
+
+    def call(self, batch: Packed, **options: Any) -> tuple[Any, tuple[Tensor, Tensor]]:
+        """The model's output, and where in it each real token is: its row and its place there."""
+        device = batch.ids_T.device
+        lengths_B = torch.from_numpy(batch.lengths).to(device)
+        shape = (len(batch.lengths), max(batch.max_length, 1))
+        text_of_T = torch.repeat_interleave(torch.arange(shape[0], device=device), lengths_B)
+        place_T = torch.arange(batch.num_tokens, device=device) - (lengths_B.cumsum(0) - lengths_B)[text_of_T]
+        ids_BL = torch.full(shape, self.pad_id, device=device)
+        mask_BL = torch.zeros(shape, dtype=torch.long, device=device)
+        ids_BL[text_of_T, place_T] = batch.ids_T
+        mask_BL[text_of_T, place_T] = 1
+        mask_BL[lengths_B == 0, 0] = 1  # attention over nothing is NaN, and a text without tokens is scored too
+        if batch.types_T is not None and self.takes_types:
+            types_BL = torch.zeros_like(ids_BL)
+            types_BL[text_of_T, place_T] = batch.types_T
+            options["token_type_ids"] = types_BL
+        self.used, self.slots = self.used + batch.num_tokens, self.slots + ids_BL.numel()
+        return self.model(input_ids=ids_BL, attention_mask=mask_BL, **options), (text_of_T, place_T)
+
+    @property
+    def waste(self) -> float:
+        """Share of all computed slots that were padding."""
+        return 1 - self.used / self.slots if self.slots else 0.0
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of the embedding table."""
+        return int(self._embedding.shape[0])
+
+    @property
+    def width(self) -> int:
+        """Components of a token vector."""
+        config: Any = self.model.config
+        return int(getattr(config, "hidden_size", None) or self._embedding.shape[1])
+
+    @property
+    def max_tokens(self) -> int | None:
+        """How long a text may be where positions are a table: longer ones would fall off its end."""
+        limits = []
+        for name, module in self.model.named_modules():
+            is_position = any(
+                word in name.rpartition(".")[2] for word in ("position_embeddings", "embed_positions", "wpe")
+            )
+            if is_position and isinstance(module, nn.Embedding):
+                offset = getattr(module, "offset", 0) or (0 if module.padding_idx is None else module.padding_idx + 1)
+                limits.append(module.num_embeddings - int(offset))
+        return min(limits, default=None)
+
+    @property
+    def _embedding(self) -> Tensor:
+        weight: Tensor = self.model.get_input_embeddings().weight  # type: ignore[operator]  # transformers' method
+        return weight
+
+
+class TransformersEncoder(Rectangle):
+    """Packed ids to token vectors [T, D]."""
+
+    def forward(self, batch: Packed) -> Tensor:
+        if not batch.num_tokens:
+            return torch.zeros(0, self.width, device=batch.ids_T.device)
+        output, places = self.call(batch)
+        states_TD: Tensor = output.last_hidden_state[places]
+        return states_TD
+
+
+class TransformersClassifier(Rectangle):
+    """Packed pairs to logits [B, C]."""
+
+    def forward(self, batch: Packed) -> Tensor:
+        config: Any = self.model.config
+        if len(batch.lengths) > 1 and config.get_text_config().pad_token_id is None:
+            # decoders look for the last token that is no padding; without a padding id they take one text at a time
+            return torch.cat([self(half) for half in batch.halves()])
+        logits_BC: Tensor = self.call(batch)[0].logits.float()
+        return logits_BC
+
+    def to_compute(self, device: torch.device, dtype: torch.dtype) -> "TransformersClassifier":
+        """On a device, in `dtype`."""
+        return self.to(device, dtype).eval()
+
+
+class CausalScorer(TransformersClassifier):
+    """A decoder that answers with a word: the logit of `yes` behind the last token, less that of `no` if given."""
+
+    def __init__(self, model: nn.Module, pad_id: int, yes: int, no: int | None) -> None:
+        super().__init__(model, pad_id)
+        self.yes, self.no = yes, no
+
+    def forward(self, batch: Packed) -> Tensor:
+        last_B = torch.from_numpy(batch.lengths - 1).clamp(min=0).to(batch.ids_T.device)
+        kept = torch.unique(last_B)  # words behind other places need no logits: V is large
+        output, _ = self.call(batch, logits_to_keep=kept)
+        rows_B = torch.arange(len(last_B), device=last_B.device)
+        last_BV = output.logits[rows_B, torch.searchsorted(kept, last_B)].float()
+        score_B = last_BV[:, self.yes] if self.no is None else last_BV[:, self.yes] - last_BV[:, self.no]
+        return score_B[:, None]
+
+
+def load(folder: Path, task: str, model_type: str, overrides: Mapping[str, Any]) -> nn.Module:
+    """The transformers model of a folder; `task` is one of its Auto classes, `overrides` go over config.json."""
+    try:
+        import transformers
+    except ImportError as error:
+        raise MissingExtra("transformers", "transformers", f"The architecture {model_type!r} of {folder}") from error
+    name = ENCODERS.get(model_type, task) if task == "AutoModel" else task
+    safe: dict[str, Any] = {"trust_remote_code": False, "local_files_only": True}
+    try:
+        config = transformers.AutoConfig.from_pretrained(folder, **overrides, **safe)
+        model, report = getattr(transformers, name).from_pretrained(
+            folder, config=config, dtype=torch.float32, output_loading_info=True, ignore_mismatched_sizes=True, **safe
+        )
+    except (ValueError, KeyError, ImportError) as error:
+        raise UnsupportedModel(
+            f"{folder}: the architecture {model_type!r} can't be computed, by transformers {transformers.__version__} "
+            f"as {name} neither; code that comes with a checkpoint is never run. ({_first_line(error)})"
+        ) from error
+    except Exception as error:  # whatever its classes make of a damaged config.json or weights
+        raise CheckpointError(f"transformers can't read {folder}: {_first_line(error)}") from error
+    # it fills what is missing or does not fit with random numbers; an encoder's pooler is never used
+    missing = sorted(key for key in report["missing_keys"] if task != "AutoModel" or "pooler" not in key)
+    if missing or report["mismatched_keys"]:
+        listed = ", ".join([*missing, *map(str, report["mismatched_keys"])][:5])
+        raise CheckpointError(f"{folder}: config.json and the weights are not of one model: {listed} do not fit.")
+    assert isinstance(model, nn.Module)
+    return model
+
+
+def _first_line(error: Exception) -> str:
+    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
