@@ -1,0 +1,62 @@
+"""Model folders: `load_bi`, `load_cross`, `save_bi`, `save_cross`, and `kind` to tell them apart."""
+
+import os
+from pathlib import Path
+
+from munjang.checkpoint import layouts, write
+from munjang.checkpoint.describe import check_length, describe, fingerprint, num_labels_of, vocab_size_of, width_of
+from munjang.checkpoint.hub import Hub, resolve
+from munjang.checkpoint.layouts import new_encoder
+from munjang.checkpoint.model import Model
+from munjang.errors import CheckpointError, UnsupportedModel
+
+__all__ = [
+    "Hub",
+    "Model",
+    "check_length",
+    "describe",
+    "fingerprint",
+    "kind",
+    "load_bi",
+    "load_cross",
+    "new_encoder",
+    "num_labels_of",
+    "resolve",
+    "save_bi",
+    "save_cross",
+    "vocab_size_of",
+    "width_of",
+]
+
+save_bi = write.write_bi
+save_cross = write.write_cross
+
+
+def kind(model: str | os.PathLike[str]) -> str:
+    """`bi` or `cross`: what a folder or Hub name holds."""
+    return "cross" if layouts.declared_kind(resolve(model)) == "CrossEncoder" else "bi"
+
+
+def load_bi(folder: Path, pooling: tuple[str, ...] | None = None) -> Model:
+    """A bi-encoder from a folder of any known layout; `pooling` replaces the folder's own."""
+    declared = layouts.declared_kind(folder)
+    if declared == "CrossEncoder" and (folder / "modules.json").is_file():
+        raise CheckpointError(f"{folder} is a cross-encoder; load it with CrossEncoder.load.")
+    if declared not in ("CrossEncoder", "SentenceTransformer"):
+        raise UnsupportedModel(f"{folder} is a {declared}; bi-encoders and cross-encoders are computed.")
+    for _, fits, read in layouts.BI:
+        if fits(folder):
+            return read(folder, pooling)
+    raise CheckpointError(f"{folder} is no model folder: it has neither modules.json nor config.json.")
+
+
+def load_cross(folder: Path) -> Model:
+    """A cross-encoder from a folder of any known layout."""
+    if layouts.declared_kind(folder) != "CrossEncoder" and (folder / "modules.json").is_file():
+        raise CheckpointError(
+            f"{folder} is a bi-encoder; load it with BiEncoder.load, or start a cross-encoder with CrossEncoder.create."
+        )
+    for _, fits, read in layouts.CROSS:
+        if fits(folder):
+            return read(folder)
+    raise CheckpointError(f"{folder} is no model folder: it has neither modules.json nor config.json.")

@@ -1,0 +1,196 @@
+"""config.json and weights to a network: ours if the family is known, else through transformers."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from munjang.checkpoint.files import MOST, Json, Weights, read_json, weight_files, whole
+from munjang.checkpoint.settings import EncoderSettings
+from munjang.errors import CheckpointError, UnsupportedModel
+from munjang.nn import fallback
+from munjang.nn.encoder import Architecture, Encoder
+from munjang.nn.families import FAMILIES
+from munjang.nn.families.base import Family, Names, head_names
+from munjang.nn.heads import ClassificationHead, HeadShape, check_weight
+from munjang.nn.pooling import check as check_pooling
+
+MAX_LAYERS = 1000  # more than any model has; a damaged number would fill the memory before it is noticed
+MAY_BE_ZERO = {"num_types", "num_buckets", "embedding_width"}
+
+
+def read_config(folder: Path, settings: EncoderSettings) -> Json:
+    """config.json, with a model_type: old ones only name their class."""
+    path = folder / "config.json"
+    config = {**read_json(path), **settings.config}
+    if (folder / "adapter_config.json").is_file():
+        raise UnsupportedModel(f"{folder} holds a PEFT adapter; merge it (merge_and_unload) and save the whole model.")
+    names = config.get("architectures")
+    if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
+        raise CheckpointError(f"{path}: architectures should be a list of names, not {names!r:.60}.")
+    if not config.get("model_type"):
+        titles = {family.title: kind for kind, family in FAMILIES.items()}
+        title = (names or [""])[0].partition("For")[0].removesuffix("Model")
+        if title not in titles:
+            raise UnsupportedModel(f"{path} names no model_type, so its architecture is unknown.")
+        config["model_type"] = titles[title]
+    return config
+
+
+def family_of(config: Json) -> Family | None:
+    """The family of a config.json, if we compute it ourselves."""
+    return FAMILIES.get(str(config.get("model_type")))
+
+
+def read_shape(folder: Path, config: Json) -> Architecture | None:
+    """The sizes that config.json gives, checked; None where the family is not ours."""
+    family = family_of(config)
+    if family is None:
+        return None
+    path = folder / "config.json"
+    for key in ("num_hidden_layers", "n_layers", "num_hidden_groups", "inner_group_num"):
+        if config.get(key) is not None and whole(config[key], f"{path}: {key}") > MAX_LAYERS:
+            raise CheckpointError(f"{path}: {key} is {config[key]}, and no model has more than {MAX_LAYERS}.")
+    try:
+        shape = family.read(config)
+    except KeyError as error:
+        raise CheckpointError(f"{path} does not say {error.args[0]!r}, which {config['model_type']} needs.") from error
+    except UnsupportedModel as error:
+        raise UnsupportedModel(f"{path}: {error}") from error
+    except (TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        raise CheckpointError(f"{path} has a value that can't be used: {error}") from error
+    _check_fields(shape, path)
+    whole(shape.pad_id or 0, f"{path}: pad_token_id", 0)
+    if {len(shape.windows), len(shape.rotary_bases)} - {0, shape.num_layers}:
+        raise CheckpointError(f"{path}: layer_types should name all {shape.num_layers} layers, and no more.")
+    for window in shape.windows:
+        whole(window or 0, f"{path}: local_attention", 0)
+    if not all(0 < base < math.inf for base in shape.rotary_bases):
+        raise CheckpointError(f"{path}: the bases of the rotary positions should be positive: {shape.rotary_bases}.")
+    return shape
+
+
+def _check_fields(shape: Architecture | HeadShape, path: Path) -> None:
+    for field in fields(shape):
+        value = getattr(shape, field.name)
+        if field.type is int:
+            whole(value, f"{path}: {field.name}", 0 if field.name in MAY_BE_ZERO else 1)
+        elif field.type is float:
+            most = 1.0 if "dropout" in field.name else MOST
+            if not isinstance(value, int | float) or not 0 <= value <= most:
+                raise CheckpointError(f"{path}: {field.name} should be a number from 0 to {most}, not {value!r}.")
+        elif field.type is bool and not isinstance(value, bool):
+            raise CheckpointError(f"{path}: {field.name} should be true or false, not {value!r}.")
+
+
+def load_encoder(folder: Path, config: Json) -> nn.Module:
+    """Packed ids to token vectors."""
+    family, shape = family_of(config), read_shape(folder, config)
+    if family is None or shape is None:
+        return _fallback(folder, config, "AutoModel", fallback.TransformersEncoder)
+    weights = Weights(folder)
+    encoder = _build(shape)
+    fill(encoder, family.names(shape), weights, family.prefix, folder)
+    return encoder
+
+
+def _build(shape: Architecture) -> Encoder:
+    """An encoder of the right shape, its weights still to be filled in."""
+    with torch.device("meta"):
+        return Encoder(shape)
+
+
+def load_classifier(folder: Path, config: Json) -> tuple[Encoder, ClassificationHead] | nn.Module:
+    """Packed pairs to logits: encoder and head of a known family, or one whole transformers model."""
+    family, shape = family_of(config), read_shape(folder, config)
+    if family is None or shape is None:
+        if (config.get("architectures") or [""])[0].endswith("ForCausalLM"):
+            raise UnsupportedModel(
+                f"{folder} is a language model without a classification head; a decoder scores pairs with one, or from "
+                "a folder of sentence-transformers that says by LogitScore which words are its answers."
+            )
+        return _fallback(folder, config, "AutoModelForSequenceClassification", fallback.TransformersClassifier)
+    weights = Weights(folder)
+    if not any(name.startswith(family.head_names["out"]) for name in weights):
+        raise CheckpointError(
+            f"{folder} has no classification head ({family.head_names['out']}): it is an encoder, not a cross-encoder. "
+            "Start one with CrossEncoder.create(folder, num_labels=1) and train it, or load it with BiEncoder.load."
+        )
+    encoder = _build(shape)
+    fill(encoder, family.names(shape), weights, family.prefix, folder)
+    path = folder / "config.json"
+    try:
+        head_shape = family.read_head(config)
+        _check_fields(head_shape, path)
+        check_pooling((head_shape.pooling,))
+        with torch.device("meta"):
+            head = ClassificationHead(head_shape)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise CheckpointError(f"{path} has a value for its head that can't be used: {error!r}") from error
+    fill(head, head_names(head.shape, family.head_names), weights, "", folder)
+    return encoder, head
+
+
+def _fallback(folder: Path, config: Json, task: str, wrap: type[fallback.Rectangle]) -> nn.Module:
+    return wrap(load_fallback(folder, config, task), pad_id(folder, config))
+
+
+def load_fallback(folder: Path, config: Json, task: str) -> nn.Module:
+    """A transformers model, its weights checked for NaN."""
+    weight_files(folder)  # the error for a folder without any says more than transformers' own
+    given = read_json(folder / "config.json")
+    overrides = {key: value for key, value in config.items() if given.get(key) != value}
+    model = fallback.load(folder, task, str(config.get("model_type")), overrides)
+    for name, tensor in model.state_dict().items():
+        check_weight(f"{folder}: the tensor {name}", tensor, is_float=False)
+    return model
+
+
+def pad_id(folder: Path, config: Json) -> int:
+    """What fills a rectangle; it is masked, so any id does where none is given."""
+    given = config.get("pad_token_id")
+    return 0 if given is None or given == -1 else whole(given, f"{folder / 'config.json'}: pad_token_id", 0)
+
+
+def fill(module: nn.Module, names: Names, weights: Mapping[str, Tensor], prefix: str, folder: Path) -> None:
+    """Put a folder's tensors into a network, each checked for its shape and for NaN."""
+    known = {_modern(name.removeprefix(prefix)): name for name in weights}
+    known |= {_modern(name): name for name in weights}
+    state = {}
+    expected = {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
+    missing = [theirs for ours in expected for theirs in names[ours] if theirs not in known]
+    if missing:
+        listed = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
+        raise CheckpointError(f"{folder} lacks the tensors {listed}; config.json and the weights are not of one model.")
+    for ours, shape in expected.items():
+        parts = [weights[known[theirs]] for theirs in names[ours]]
+        wanted = (shape[0] // len(parts), *shape[1:])
+        for theirs, part in zip(names[ours], parts, strict=True):
+            check_weight(f"{folder}: the tensor {theirs}", part)
+            if tuple(part.shape) != wanted:
+                raise CheckpointError(
+                    f"{folder}: the tensor {theirs} is {tuple(part.shape)}, but config.json asks for {wanted}; "
+                    "they are not of one model."
+                )
+        tensor = parts[0] if len(parts) == 1 else torch.cat(parts)
+        state[ours] = tensor.to(torch.float32).contiguous()
+    module.load_state_dict(state, assign=True)
+    module.requires_grad_(True)
+
+
+def _modern(name: str) -> str:
+    """Checkpoints converted from TensorFlow before 2020 call a norm's tensors gamma and beta."""
+    return name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
+
+
+def unfill(module: nn.Module, names: Names) -> dict[str, Tensor]:
+    """The reverse of `fill`: tensors under transformers' names, fused ones taken apart."""
+    out = {}
+    for ours, tensor in module.state_dict().items():
+        theirs = names[ours]
+        for name, part in zip(theirs, tensor.detach().float().cpu().chunk(len(theirs)), strict=True):
+            out[name] = part.contiguous().clone()
+    return out

@@ -1,0 +1,164 @@
+"""Files of a model folder, read with suspicion: they may be missing, half-copied, damaged or hostile."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from munjang.errors import CheckpointError
+
+Json = dict[str, Any]
+MOST = 10**8  # no size of any model is larger; two of them multiplied still fit into 64 bits
+RANGES = "munjang_ranges.safetensors"  # beside a model, for int8 vectors; sentence-transformers passes over it
+# Everything that a model may have in a folder, as patterns: texts, then weights in the order in which they are taken
+TEXT_FILES = (
+    *("modules.json", "config.json", "config_sentence_transformers.json", "sentence_*_config.json"),
+    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
+    *("vocab.txt", "vocab.json", "merges.txt", "sentencepiece.bpe.model", "spiece.model", "tokenizer.model"),
+)
+# in one file, the list of its parts, its parts
+WEIGHT_FILES = (
+    ("model.safetensors", "model.safetensors.index.json", "model-*.safetensors"),
+    ("pytorch_model.bin", "pytorch_model.bin.index.json", "pytorch_model-*.bin"),
+)
+# Weights that we do not read, and what to do about them
+FOREIGN = {
+    "adapter_model.*": "holds a PEFT adapter only; merge it into its base model (merge_and_unload) and save that",
+    "tf_model.h5": "has TensorFlow weights only; convert them with transformers (from_tf=True, save_pretrained)",
+    "flax_model.msgpack": "has Flax weights only; convert them with transformers (from_flax=True, save_pretrained)",
+    "*.gguf": "has GGUF weights only; get the model as safetensors",
+    "*.onnx": "has an ONNX export only; get the model as safetensors",
+}
+
+
+def load_json(path: Path) -> Any:
+    """Any JSON value."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise CheckpointError(f"{path} is missing; the folder was copied half or is no model folder.") from error
+    except (ValueError, RecursionError, OSError) as error:
+        raise CheckpointError(f"{path} can't be read as JSON ({error}); copy the file again.") from error
+
+
+def read_json(path: Path) -> Json:
+    """A JSON object."""
+    value = load_json(path)
+    if not isinstance(value, dict):
+        raise CheckpointError(f"{path} should hold a JSON object, not a {type(value).__name__}.")
+    return value
+
+
+def read_json_if(path: Path) -> Json:
+    """A JSON object, or an empty one if there is no such file."""
+    return read_json(path) if path.is_file() else {}
+
+
+def whole(value: object, what: str, least: int = 1) -> int:
+    """A whole number that a file gives, refused if it is anything else."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or value % 1 or not least <= value <= MOST:  # type: ignore[operator]
+        raise CheckpointError(f"{what} should be a whole number from {least} to {MOST}, not {value!r:.60}.")
+    return int(value)  # type: ignore[call-overload]
+
+
+def inside(folder: Path, relative: object) -> Path:
+    """A path that a file of the folder names, refused if it leaves the folder.
+
+    Links are followed: the Hub's cache is made of them, and a downloaded checkpoint can't bring any.
+    """
+    path = PurePosixPath(str(relative).replace("\\", "/"))
+    if not isinstance(relative, str) or path.is_absolute() or ".." in path.parts or {":", "\0"} & set(relative):
+        raise CheckpointError(f"{folder} names the path {relative!r}, which leaves the model folder; that is refused.")
+    return folder / path
+
+
+class Weights(Mapping[str, Tensor]):
+    """The tensors of a folder by name, read one at a time from safetensors, or all at once from pytorch_model.bin."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.place: dict[str, Path] = {}
+        self.loaded: dict[str, Tensor] = {}
+        for path in weight_files(folder):
+            if path.suffix == ".safetensors":
+                self.place |= dict.fromkeys(_safetensors_names(path), path)
+            else:
+                self.loaded |= _read_bin(path)
+
+    def __getitem__(self, name: str) -> Tensor:
+        if name in self.loaded:
+            return self.loaded[name]
+        path = self.place[name]
+        try:
+            with safe_open(path, framework="pt") as file:
+                tensor: Tensor = file.get_tensor(name)
+        except Exception as error:  # safetensors and torch raise many kinds: no such dtype here, cut off, ...
+            raise CheckpointError(f"{path}: the tensor {name} can't be read ({error}); copy the file again.") from error
+        return tensor
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self.place
+        yield from self.loaded
+
+    def __len__(self) -> int:
+        return len(self.place) + len(self.loaded)
+
+
+def has_weights(folder: Path) -> bool:
+    """Whether the folder has weights that we read."""
+    return any((folder / name).is_file() for names in WEIGHT_FILES for name in names[:2])
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """The weight files of a folder, the parts of a split one included."""
+    for name, index, _ in WEIGHT_FILES:
+        if (folder / name).is_file():
+            return [folder / name]
+        if (folder / index).is_file():
+            return _parts(folder, index)
+    for pattern, meaning in FOREIGN.items():
+        if list(folder.glob(pattern)):
+            raise CheckpointError(f"{folder} {meaning}.")
+    raise CheckpointError(f"{folder} has no weights: model.safetensors or pytorch_model.bin is needed.")
+
+
+def _parts(folder: Path, index: str) -> list[Path]:
+    place_of = read_json(folder / index).get("weight_map")
+    if not isinstance(place_of, dict) or not place_of:
+        raise CheckpointError(f"{folder / index} should say in weight_map which file holds each tensor.")
+    paths = [inside(folder, part) for part in dict.fromkeys(place_of.values())]
+    for path in paths:
+        if not path.is_file() or path.suffix != Path(index.removesuffix(".index.json")).suffix:
+            raise CheckpointError(f"{path} is missing, but {index} lists it; copy the folder again.")
+    return paths
+
+
+def _safetensors_names(path: Path) -> list[str]:
+    try:
+        with safe_open(path, framework="pt") as file:
+            return list(file.keys())
+    except (SafetensorError, OSError, ValueError) as error:
+        raise CheckpointError(f"{path} is damaged or cut off ({error}); copy the file again.") from error
+
+
+def _read_bin(path: Path) -> dict[str, Tensor]:
+    try:
+        value = torch.load(path, map_location="cpu", weights_only=True, mmap=False)
+    except Exception as error:  # torch raises many kinds; all mean that the file is not plain tensors
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise CheckpointError(
+            f"{path} is damaged, or holds more than plain tensors, which could run code and is refused ({reason}). "
+            "Copy the file again, or get the model as model.safetensors."
+        ) from error
+    tensors = value.get("state_dict", value) if isinstance(value, dict) else {}
+    if not isinstance(tensors, dict) or not tensors:
+        raise CheckpointError(f"{path} should hold tensors by name; it holds something else.")
+    for name, tensor in tensors.items():
+        if not isinstance(name, str) or not isinstance(tensor, Tensor):
+            raise CheckpointError(f"{path} should hold tensors by name; {name!r} is a {type(tensor).__name__}.")
+    return dict(tensors)

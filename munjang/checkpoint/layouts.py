@@ -1,0 +1,263 @@
+"""Every layout that we read, as rows of two tables: one for bi-encoders, one for cross-encoders.
+
+A row is a name, a test whether a folder has that layout, and a reader. The first row that fits is taken.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load_file
+from torch import nn
+
+from munjang.checkpoint.describe import encoder_of, max_tokens_of, token_width, vocab_size_of, width_of
+from munjang.checkpoint.encoders import load_classifier, load_encoder, load_fallback, pad_id, read_config
+from munjang.checkpoint.files import RANGES, Json, inside, load_json, read_json_if
+from munjang.checkpoint.model import Model
+from munjang.checkpoint.modules import MODULES, LogitScore, Pooling
+from munjang.checkpoint.settings import EncoderSettings, encoder_settings, model_settings
+from munjang.checkpoint.static import is_model2vec, load_static, read_model2vec, unknown_id
+from munjang.checkpoint.tokenizer import check_vocabulary, load_tokenizer
+from munjang.errors import CheckpointError, UnsupportedModel
+from munjang.nn.encoder import Encoder
+from munjang.nn.fallback import CausalScorer
+from munjang.nn.heads import Dense, LayerNorm, activation
+from munjang.nn.network import ModularHead, PairNetwork, SentenceNetwork
+from munjang.types import Floats
+
+INPUTS = ("Transformer", "StaticEmbedding")
+
+
+def read_modules(folder: Path) -> list[tuple[str, Path]]:
+    """modules.json as (class name, folder), in order."""
+    path = folder / "modules.json"
+    entries = load_json(path)
+    if not isinstance(entries, list) or not entries:
+        raise CheckpointError(f"{path} should hold a list of modules.")
+    rows = []
+    for place, entry in enumerate(entries):
+        if not isinstance(entry, dict) or not isinstance(entry.get("type"), str):
+            raise CheckpointError(f"{path}: module {place} should have an idx, a name, a path and a type.")
+        if entry.get("idx", place) != place:  # sentence-transformers goes by the list, a reader by idx: they must agree
+            raise CheckpointError(
+                f"{path}: module {place} has the idx {entry['idx']!r}; list them in order, each once."
+            )
+        kind, name = entry["type"], entry["type"].rpartition(".")[2]
+        if not kind.startswith("sentence_transformers.") or name not in {*INPUTS, *MODULES}:
+            raise UnsupportedModel(
+                f"{path} asks for the module {kind!r}; we compute {', '.join([*INPUTS, *MODULES])}. "
+                "Code that comes with a checkpoint is never run."
+            )
+        rows.append((name, inside(folder, entry.get("path", ""))))
+    names = [entry.get("name", place) for place, entry in enumerate(entries)]
+    if len({str(name) for name in names}) < len(names):  # it would keep only the last one of a name
+        raise CheckpointError(f"{path} gives several modules one name: {names}.")
+    return rows
+
+
+def read_parts(folder: Path) -> tuple[str, Path, list[Any]]:
+    """The kind and folder of the module that reads texts, and the modules behind it."""
+    (kind, first), *rest = read_modules(folder)
+    if kind not in INPUTS or any(name in INPUTS for name, _ in rest):
+        names = ", ".join([kind, *(name for name, _ in rest)])
+        raise UnsupportedModel(f"{folder} holds {names}; one of {' or '.join(INPUTS)} must come first, and only once.")
+    return kind, first, [MODULES[name](path) for name, path in rest]
+
+
+def read_sentence_modules(folder: Path, pooling: tuple[str, ...] | None) -> Model:
+    """sentence-transformers 1.x to 6.x."""
+    kind, first, parts = read_parts(folder)
+    tail = parts[1:] if kind == "Transformer" else parts
+    pooled = parts[0] if parts and kind == "Transformer" else None
+    if kind == "Transformer" and not isinstance(pooled, Pooling):
+        raise UnsupportedModel(f"{folder}: a Pooling must follow the Transformer, else there is no vector of a text.")
+    if not all(isinstance(part, nn.Module) for part in tail):
+        raise UnsupportedModel(f"{folder}: {type(tail[0]).__name__} can't follow; a bi-encoder has one Pooling, first.")
+    if kind == "StaticEmbedding":
+        encoder, tokenizer = load_static(first)
+        ours = read_json_if(first / "config.json").get("munjang")
+        if isinstance(ours, dict) and ours.get("leaves_out_unknown"):  # a model2vec model that we saved
+            tokenizer.dropped = unknown_id(tokenizer)
+        network = SentenceNetwork(encoder, pooling or ("mean",), tail)
+        model = Model(network, tokenizer, "sentence-transformers static", first)
+    else:
+        assert isinstance(pooled, Pooling)
+        modes, includes_prompt = pooling or pooled.modes, pooled.includes_prompt
+        model = _read(
+            first,
+            "sentence-transformers",
+            lambda config: SentenceNetwork(load_encoder(first, config), modes, tail, includes_prompt),
+        )
+    check_widths(first, token_width(encoder_of(model)) * len(model.network.modes), tail)
+    given = model_settings(folder)
+    model.prompts, model.default_prompt_name = given.prompts, given.default_prompt_name
+    model.similarity, model.truncate_dim = given.similarity, given.truncate_dim
+    width = width_of(model)
+    if model.truncate_dim is not None and model.truncate_dim > width:
+        raise CheckpointError(f"{folder}: truncate_dim is {model.truncate_dim}, but vectors have {width} components.")
+    model.ranges = _read_ranges(folder / RANGES, width)
+    return model
+
+
+def _read(folder: Path, layout: str, network_of: Callable[[Json], nn.Module], is_plain: bool = False) -> Model:
+    """A transformer's folder: the network made of its config.json, and the tokenizer within what the network has."""
+    settings = EncoderSettings() if is_plain else encoder_settings(folder)
+    config = read_config(folder, settings)
+    tokenizer, tokenizer_config = load_tokenizer(folder, config, settings)
+    has_template = bool(tokenizer_config.get("chat_template") or list(folder.glob("chat_template.*")))
+    if settings.has_messages or (is_plain and has_template):
+        raise UnsupportedModel(
+            f"{folder} has a chat template, into which sentence-transformers writes the texts; that is not computed. "
+            "Take the template out of a copy of the folder to have the texts as they are."
+        )
+    model = Model(network_of(config), tokenizer, layout, folder, config, tokenizer_config, settings.is_lowered)
+    check_vocabulary(folder, tokenizer, vocab_size_of(model))
+    limits = (tokenizer.max_length, max_tokens_of(encoder_of(model)))
+    tokenizer.max_length = min((limit for limit in limits if limit is not None), default=None)
+    return model
+
+
+def check_widths(folder: Path, width: int, layers: list[nn.Module]) -> None:
+    """Refuse layers that do not take the vectors that the one before gives."""
+    for layer in layers:
+        wanted = (
+            layer.linear.in_features
+            if isinstance(layer, Dense)
+            else layer.norm.normalized_shape[0]
+            if isinstance(layer, LayerNorm)
+            else width
+        )
+        if wanted != width:
+            raise CheckpointError(
+                f"{folder}: {type(layer).__name__} takes vectors of {wanted} components, but gets {width}; "
+                "the modules are not of one model."
+            )
+        width = layer.linear.out_features if isinstance(layer, Dense) else width
+
+
+def _read_ranges(path: Path, width: int) -> Floats | None:
+    if not path.is_file():
+        return None
+    try:
+        ranges = load_file(path).get("ranges", np.zeros(0))
+    except (SafetensorError, OSError, ValueError) as error:
+        raise CheckpointError(f"{path} is damaged ({error}); remove it and calibrate the model again.") from error
+    if ranges.shape != (2, width) or not np.isfinite(ranges).all():
+        raise CheckpointError(
+            f"{path} should hold two finite rows of {width}; remove it and calibrate the model again."
+        )
+    return ranges.astype(np.float32)
+
+
+def read_plain(folder: Path, pooling: tuple[str, ...] | None) -> Model:
+    """A plain transformers folder: mean pooling, or the last token for a decoder."""
+
+    def network_of(config: Json) -> nn.Module:
+        name = (config.get("architectures") or [""])[0]
+        modes = ("lasttoken",) if name.endswith("ForCausalLM") and config.get("is_causal", True) else ("mean",)
+        return SentenceNetwork(load_encoder(folder, config), pooling or modes, [])
+
+    return _read(folder, "transformers", network_of, is_plain=True)
+
+
+def read_scorer_modules(folder: Path) -> Model:
+    """sentence-transformers 5.4 and later: a classifier, an encoder with dense layers, or a decoder with LogitScore."""
+    kind, first, parts = read_parts(folder)
+    if kind != "Transformer":
+        raise UnsupportedModel(f"{folder} begins with {kind}; a cross-encoder begins with a Transformer.")
+    layout = "sentence-transformers cross-encoder"
+    if not parts:
+        model = _read(first, layout, lambda config: _classifier(first, config))
+    elif len(parts) == 1 and isinstance(parts[0], LogitScore):
+        model = _read(first, layout, lambda config: _causal(first, config, parts[0]))
+    else:
+        model = _read(first, layout, lambda config: _modular(first, config, parts))
+    given = model_settings(folder)
+    model.prompts, model.default_prompt_name = given.prompts, given.default_prompt_name
+    model.activation = _activation(given.activation, model.config)
+    return model
+
+
+def read_scorer_plain(folder: Path) -> Model:
+    """...ForSequenceClassification, as transformers and all cross-encoders before 5.4 are stored."""
+    model = _read(folder, "transformers classifier", lambda config: _classifier(folder, config), is_plain=True)
+    model.activation = _activation(None, model.config)
+    return model
+
+
+def _classifier(folder: Path, config: Json) -> nn.Module:
+    found = load_classifier(folder, config)
+    return PairNetwork(*found) if isinstance(found, tuple) else found
+
+
+def _modular(folder: Path, config: Json, parts: list[Any]) -> nn.Module:
+    pooled, layers = parts[0], parts[1:]
+    is_known = isinstance(pooled, Pooling) and all(isinstance(layer, nn.Module) for layer in layers)
+    if not is_known or not layers or not isinstance(layers[-1], Dense):
+        raise UnsupportedModel(f"{folder}: a cross-encoder from modules is a Transformer, a Pooling and Dense layers.")
+    encoder = load_encoder(folder, config)
+    check_widths(folder, token_width(encoder) * len(pooled.modes), layers)
+    return PairNetwork(encoder, ModularHead(pooled.modes, layers))
+
+
+def _causal(folder: Path, config: Json, score: LogitScore) -> nn.Module:
+    decoder = load_fallback(folder, config, "AutoModelForCausalLM")
+    network = CausalScorer(decoder, pad_id(folder, config), score.yes, score.no)
+    if max(score.yes, score.no or 0) >= network.num_rows:
+        raise CheckpointError(f"{folder}: an answer's token id is outside of the {network.num_rows} the model has.")
+    return network
+
+
+def _activation(given: str | None, config: Json) -> nn.Module | None:
+    """The one that the folder names, newest key first."""
+    newer = config.get("sentence_transformers")
+    path = given or (newer.get("activation_fn") if isinstance(newer, dict) else None)
+    path = path or config.get("sbert_ce_default_activation_function")
+    return None if path is None else activation(path)
+
+
+def _has(name: str) -> Callable[[Path], bool]:
+    return lambda folder: (folder / name).is_file()
+
+
+Test = Callable[[Path], bool]
+BI: list[tuple[str, Test, Callable[[Path, tuple[str, ...] | None], Model]]] = [
+    ("sentence-transformers", _has("modules.json"), read_sentence_modules),
+    ("model2vec", is_model2vec, read_model2vec),
+    ("transformers", _has("config.json"), read_plain),
+]
+CROSS: list[tuple[str, Test, Callable[[Path], Model]]] = [
+    ("sentence-transformers", _has("modules.json"), read_scorer_modules),
+    ("transformers", _has("config.json"), read_scorer_plain),
+]
+
+
+def declared_kind(folder: Path) -> str:
+    """SentenceTransformer, CrossEncoder or another class of sentence-transformers, as the folder says."""
+    left = [path.name for path in sorted(folder.glob("[0-9]_*")) if path.is_dir()]
+    if left and not (folder / "modules.json").is_file():  # else it would pass for a plain folder, with mean pooling
+        raise CheckpointError(
+            f"{folder / 'modules.json'} is missing, though {left[0]} is there; copy the folder again."
+        )
+    declared = model_settings(folder).kind
+    if declared is not None or (folder / "modules.json").is_file():
+        return declared or "SentenceTransformer"
+    names = read_json_if(folder / "config.json").get("architectures")
+    is_classifier = isinstance(names, list) and names and str(names[0]).endswith("ForSequenceClassification")
+    return "CrossEncoder" if is_classifier else "SentenceTransformer"
+
+
+def new_encoder(folder: Path) -> tuple[Encoder, Model]:
+    """The bare encoder of any folder, to start a model from."""
+    is_plain = not (folder / "modules.json").is_file()
+    place = folder if is_plain else read_modules(folder)[0][1]
+    model = _read(place, "new", lambda config: SentenceNetwork(load_encoder(place, config), ("mean",), []), is_plain)
+    encoder = model.network.encoder
+    if not isinstance(encoder, Encoder):
+        raise UnsupportedModel(
+            f"A new model can start from an architecture that we compute ourselves, not {model.config['model_type']!r}."
+        )
+    model.network = None
+    return encoder, model

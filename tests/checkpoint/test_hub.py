@@ -1,0 +1,260 @@
+"""Names on the Hub, against a small Hub of our own on this machine: what is fetched, what is kept, what is refused.
+
+huggingface_hub reads its settings when it is imported, so every look at the Hub is a process of its own.
+"""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import numpy as np
+import pytest
+
+from munjang import BiEncoder
+from tests.checkpoint import folders
+
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.xdist_group("hub")]
+Make = Callable[..., Path]
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+class FakeHub(ThreadingHTTPServer):
+    """Serves the folders in `repositories` as the Hub does, and remembers which files were asked for."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.repositories: dict[str, Path] = {}
+        self.gated: set[str] = set()
+        self.fetched: list[str] = []
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+
+class Handler(BaseHTTPRequestHandler):
+    """/api/models/REPO[/revision/...] and .../tree/... list files, /REPO/resolve/REVISION/FILE gives one."""
+
+    server: FakeHub
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def do_GET(self) -> None:
+        path = unquote(urlsplit(self.path).path).strip("/")
+        if path.startswith("api/models/"):
+            name, _, tree = path.removeprefix("api/models/").partition("/revision/")[0].partition("/tree/")
+            self._list(name, bool(tree))
+        else:
+            name, _, rest = path.partition("/resolve/")
+            self._give(name, rest.partition("/")[2])
+
+    def _list(self, name: str, is_tree: bool) -> None:
+        folder = self.server.repositories.get(name)
+        if name in self.server.gated:
+            return self._missing("GatedRepo", 403)
+        if folder is None:
+            return self._missing("RepoNotFound")
+        files = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
+        tree = [
+            {
+                "type": "file",
+                "path": file,
+                "size": path.stat().st_size,
+                "oid": hashlib.sha1(path.read_bytes()).hexdigest(),
+            }
+            for file, path in files.items()
+        ]
+        facts = {"_id": "1", "id": name, "modelId": name, "sha": COMMIT, "private": False, "tags": [], "downloads": 0}
+        body = tree if is_tree else {**facts, "likes": 0, "siblings": [{"rfilename": file} for file in files]}
+        self._answer(json.dumps(body).encode(), {"Content-Type": "application/json"})
+
+    def _give(self, name: str, file: str) -> None:
+        folder = self.server.repositories.get(name)
+        if folder is None:
+            return self._missing("RepoNotFound")
+        if not (folder / file).is_file():
+            return self._missing("EntryNotFound")
+        data = (folder / file).read_bytes()
+        if self.command == "GET":
+            self.server.fetched.append(f"{name}/{file}")
+        tag = hashlib.sha256(data).hexdigest()
+        self._answer(data, {"ETag": f'"{tag}"', "X-Repo-Commit": COMMIT, "Accept-Ranges": "bytes"})
+
+    def _missing(self, code: str, status: int = 404) -> None:
+        self.send_response(status)
+        self.send_header("X-Error-Code", code)
+        self.send_header("X-Error-Message", f"{code}: not here")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def _answer(self, data: bytes, headers: dict[str, str]) -> None:
+        self.send_response(200)
+        for key, value in {**headers, "Content-Length": str(len(data))}.items():
+            self.send_header(key, value)
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(data)
+
+
+@pytest.fixture
+def hub() -> Iterator[FakeHub]:
+    server = FakeHub()
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    yield server
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+PROGRAM = """
+import json, sys
+from munjang import BiEncoder
+from munjang.errors import MunjangError
+names, out = json.loads(sys.argv[1])
+results = []
+for name in names:
+    try:
+        model = BiEncoder.load(name)
+        results.append({"vector": model.encode("one text 하나").tolist(), "folder": str(model.model.folder)})
+    except MunjangError as error:
+        results.append({"error": f"{type(error).__name__}: {error}"})
+with open(out, "w") as file:
+    json.dump(results, file)
+"""
+
+
+def load(hub: FakeHub, cache: Path, *names: str, **settings: str) -> list[dict[str, Any]]:
+    """What BiEncoder.load gives for names, in one process with its own cache."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("HF_", "HUGGING", "TRANSFORMERS_"))}
+    paths = {"HF_ENDPOINT": hub.address, "HF_HUB_CACHE": str(cache), "HF_HOME": str(cache / "home")}
+    quiet = {"HF_HUB_DISABLE_TELEMETRY": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_DISABLE_XET": "1"}
+    cache.mkdir(exist_ok=True)
+    out = cache / "out.json"
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, json.dumps([names, str(out)])],
+        env={**kept, **paths, **quiet, **settings},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return list(folders.read(out))
+
+
+def publish(hub: FakeHub, name: str, folder: Path) -> Path:
+    """A folder as a repository, with the exports and left-overs that real ones have."""
+    hub.repositories[name] = folder
+    for extra in (
+        *(
+            "onnx/model.onnx",
+            "onnx/config.json",
+            "openvino/openvino_model.bin",
+            "tf_model.h5",
+            "model.onnx",
+            "README.md",
+        ),
+        *("checkpoint-500/model.safetensors", "checkpoint-500/config.json", "rust_model.ot", "train.txt", "big.gguf"),
+        *("flax_model.msgpack", "training_args.bin", "optimizer.pt", "colbert_linear.pt", "model.fp16.safetensors"),
+    ):
+        (folder / extra).parent.mkdir(exist_ok=True)
+        (folder / extra).write_text("large, and not needed")
+    return folder
+
+
+def test_once_online_then_offline(hub: FakeHub, make: Make, tmp_path: Path) -> None:
+    source = publish(hub, "someone/model", folders.copy(make("bert", dense=24), tmp_path / "source"))
+    folders.torch.save({"not": folders.torch.zeros(1)}, source / "pytorch_model.bin")
+    expected = BiEncoder.load(source).encode("one text 하나")
+    (first,) = load(hub, tmp_path / "cache", "someone/model")
+    assert np.allclose(first["vector"], expected, atol=1e-6)
+    needed = {path.relative_to(source).as_posix() for path in source.rglob("*.json") if "Normalize" not in str(path)}
+    needed -= {"onnx/config.json", "checkpoint-500/config.json"}
+    needed |= {"model.safetensors", "2_Dense/model.safetensors"}
+    fetched = {name.removeprefix("someone/model/") for name in hub.fetched}
+    assert needed <= fetched <= needed | {"3_Normalize/config.json"}  # and no bin beside safetensors, no export
+    assert len(hub.fetched) == len(fetched)  # each once
+    hub.fetched.clear()
+    (again,) = load(hub, tmp_path / "cache", "someone/model")
+    assert hub.fetched == []  # a second time nothing is fetched
+    hub.repositories.clear()
+    (offline,) = load(hub, tmp_path / "cache", "someone/model", HF_HUB_OFFLINE="1")
+    assert first == again == offline
+    assert COMMIT in offline["folder"]
+
+
+def test_bins_only_where_there_are_no_safetensors(hub: FakeHub, make: Make, tmp_path: Path) -> None:
+    mixed = publish(hub, "someone/mixed", folders.copy(make("bert", dense=24), tmp_path / "mixed"))
+    folders.as_bin(mixed / "2_Dense")  # the encoder as safetensors, its dense layer as before 2023
+    old = folders.copy(make("bert", dense=24), tmp_path / "old")
+    folders.old_layout(old, "0_Transformer")
+    folders.as_bin(old)
+    publish(hub, "someone/old", old)
+    split = folders.copy(make("roberta", kind="plain"), tmp_path / "split")
+    folders.split(split, "pytorch_model.bin")
+    publish(hub, "someone/split", split)
+    names = ["someone/mixed", "someone/old", "someone/split"]
+    for name, folder, result in zip(names, (mixed, old, split), load(hub, tmp_path / "cache", *names), strict=True):
+        assert "error" not in result, (name, result)
+        assert np.allclose(result["vector"], BiEncoder.load(folder).encode("one text 하나"), atol=1e-6)
+    bins = {name for name in hub.fetched if name.endswith(".bin")}
+    parts = {f"someone/split/pytorch_model-0000{number}-of-00002.bin" for number in (1, 2)}
+    assert bins == {
+        *("someone/mixed/2_Dense/pytorch_model.bin", "someone/old/0_Transformer/pytorch_model.bin"),
+        *("someone/old/2_Dense/pytorch_model.bin", *parts),
+    }
+
+
+def test_bare_names(hub: FakeHub, make: Make, tmp_path: Path) -> None:
+    """Models of sentence-transformers are known by them, and some of transformers' oldest."""
+    hub.repositories["sentence-transformers/all-tiny"] = make("bert")
+    hub.repositories["roberta-tiny"] = make("roberta")
+    results = load(hub, tmp_path / "cache", "all-tiny", "roberta-tiny", "none-such")
+    assert np.allclose(results[0]["vector"], BiEncoder.load(make("bert")).encode("one text 하나"), atol=1e-6)
+    assert np.allclose(results[1]["vector"], BiEncoder.load(make("roberta")).encode("one text 하나"), atol=1e-6)
+    assert "'sentence-transformers/none-such' is no folder here, and the Hub knows no such" in results[2]["error"]
+
+
+def test_what_is_not_there(hub: FakeHub, make: Make, tmp_path: Path) -> None:
+    trap = folders.copy(make("bert"), tmp_path / "trap")
+    entries = folders.read(trap / "modules.json")
+    entries[1]["path"] = "../../../outside"
+    folders.write(trap / "modules.json", entries)
+    hub.repositories["someone/trap"] = trap
+    (tmp_path / "empty").mkdir()
+    hub.repositories["someone/empty"] = tmp_path / "empty"
+    hub.gated.add("someone/gated")
+    names = ["someone/unknown", "no such/name", "a b", "someone/trap", "someone/empty", "someone/gated"]
+    errors = [result["error"] for result in load(hub, tmp_path / "cache", *names)]
+    assert "'someone/unknown' is no folder here, and the Hub knows no such model" in errors[0]
+    assert "neither a folder here nor a name on the Hub" in errors[1]
+    assert "neither a folder here nor a name on the Hub" in errors[2]
+    assert "leaves the model folder" in errors[3]
+    assert "neither modules.json nor config.json" in errors[4]
+    assert "'someone/gated' is open only to those who asked" in errors[5]
+    assert all(error.startswith("CheckpointError: ") for error in errors)
+
+
+def test_offline_without_a_copy(hub: FakeHub, tmp_path: Path) -> None:
+    for settings in (
+        {"HF_HUB_OFFLINE": "1"},
+        {"HF_ENDPOINT": "http://127.0.0.1:9"},
+    ):  # asked for, and without a network
+        (result,) = load(hub, tmp_path / "cache", "someone/model", **settings)
+        assert "There is no folder 'someone/model', no copy in the Hub's cache" in result["error"]
+        assert "Give a folder, or fetch the model once while online" in result["error"]
+    assert hub.fetched == []
