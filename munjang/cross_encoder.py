@@ -1,0 +1,223 @@
+"""CrossEncoder: pairs of texts to scores, both texts read together.
+
+>>> from munjang import CrossEncoder
+>>> scorer = CrossEncoder.load("path/to/a/cross-encoder")
+>>> scorer.rank("How fast is light?", ["300,000 km a second", "Light weighs nothing"])[0].text
+'300,000 km a second'
+"""
+
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from munjang import checkpoint
+from munjang.errors import CheckpointError, InputError, MunjangError, TruncationWarning, unknown
+from munjang.nn import heads
+from munjang.nn.network import PairNetwork, new_head
+from munjang.runtime.executor import Executor, apart, pick_device, pick_dtype
+from munjang.runtime.pairs import score_pairs
+from munjang.text.inputs import as_texts
+from munjang.types import Floats, Hit
+
+SETTINGS = ("activation", "max_length")  # what may change after loading
+Activation = str | nn.Module | Callable[[Tensor], Tensor]
+
+
+class CrossEncoder:
+    """A scorer of pairs. Any number of threads may use one at once; it pickles as its path, options and settings."""
+
+    def __init__(
+        self, model: checkpoint.Model, device: torch.device, dtype: torch.dtype, threads: int | None = None
+    ) -> None:
+        self.model = model
+        self.network = model.network.to_compute(device, dtype)
+        self.tokenizer = model.tokenizer
+        self.device, self.dtype = device, dtype
+        self.num_labels = checkpoint.num_labels_of(model)
+        # the checkpoint's own, else a probability for one label and raw logits for several
+        self.activation = model.activation or (nn.Sigmoid() if self.num_labels == 1 else nn.Identity())
+        self._executor = Executor(self.network, device, threads)
+        self._options: tuple[Any, ...] | None = None
+
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike[str] | None = None,
+        device: str | torch.device | None = None,
+        dtype: str | None = None,
+        threads: int | None = None,
+    ) -> "CrossEncoder":
+        """A cross-encoder from a folder or a Hub name."""
+        if path is None:
+            raise CheckpointError("No re-ranker is bundled with this version yet: give a folder or a Hub name.")
+        where = pick_device(device)
+        folder, torch_dtype = checkpoint.resolve(path), pick_dtype(dtype, where)
+        scorer = apart(lambda: cls(checkpoint.load_cross(folder), where, torch_dtype, threads))
+        # a folder by its full name: whoever unpickles it may stand elsewhere
+        where_from = os.path.abspath(path) if os.path.isdir(path) else os.fspath(path)
+        scorer._options = (where_from, None if device is None else str(device), dtype, threads)
+        return scorer
+
+    @classmethod
+    def create(
+        cls, path: str | os.PathLike[str], num_labels: int = 1, device: str | None = None, dtype: str | None = None
+    ) -> "CrossEncoder":
+        """A new cross-encoder on the encoder of any folder, its head still untrained."""
+        if num_labels < 1:
+            raise InputError(f"num_labels must be at least 1, not {num_labels}.")
+        where = pick_device(device)
+        folder, torch_dtype = checkpoint.resolve(path), pick_dtype(dtype, where)
+
+        def build() -> "CrossEncoder":
+            encoder, model = checkpoint.new_encoder(folder)
+            model.network = PairNetwork(encoder, new_head(encoder.shape.width, num_labels))
+            return cls(model, where, torch_dtype)
+
+        return apart(build)
+
+    def __reduce__(self) -> tuple[Callable[..., "CrossEncoder"], tuple[Any, ...], dict[str, Any]]:
+        if self._options is None:
+            raise MunjangError(
+                "A model pickles as its path, and this one has none yet: save it and load it from there."
+            )
+        return CrossEncoder.load, self._options, {name: getattr(self, name) for name in SETTINGS}
+
+    def __setstate__(self, settings: dict[str, Any]) -> None:
+        for name, value in settings.items():
+            setattr(self, name, value)
+
+    def predict(
+        self,
+        pairs: Any,
+        activation: Activation | None = None,
+        batch_tokens: int | None = None,
+        progress: bool | None = None,
+    ) -> Any:
+        """Scores of pairs: [B] for one label, [B, labels] for several; one pair of strings gives its own score.
+
+        `activation` None: the checkpoint's own, else sigmoid for one label and none for several. A name such as
+        `Sigmoid`, `Identity` or `Softmax`, or any function of a tensor, replaces it.
+        """
+        first, second, is_single = split_pairs(pairs)
+        scores = self._scores(first, second, self._activation(activation), batch_tokens, progress)
+        return scores[0] if is_single else scores
+
+    def rank(self, query: str, documents: Any, top_k: int | None = None, **options: Any) -> list[Hit]:
+        """Documents by their score against one query, best first; equal scores keep their order."""
+        return self.rank_many([query], [documents], top_k, **options)[0]
+
+    def rank_many(
+        self,
+        queries: Any,
+        documents_per_query: Sequence[Any],
+        top_k: int | None = None,
+        activation: Activation | None = None,
+        batch_tokens: int | None = None,
+        progress: bool | None = None,
+    ) -> list[list[Hit]]:
+        """`rank` for many queries at once: every text is tokenized once, and all pairs are packed together."""
+        if self.num_labels != 1:
+            raise InputError(f"Ranking needs one score a pair; this model has {self.num_labels} labels. Use predict.")
+        if top_k is not None and top_k < 1:
+            raise InputError(f"top_k must be at least 1, not {top_k}.")
+        asked = as_texts(queries, "queries")
+        documents = [as_texts(each, "documents") for each in documents_per_query]
+        if len(asked) != len(documents):
+            raise InputError(f"There are {len(asked)} queries and {len(documents)} lists of documents.")
+        first = [query for query, each in zip(asked, documents, strict=True) for _ in each]
+        second = [document for each in documents for document in each]
+        function = self._activation(activation)
+        scores = self._scores(first, second, function, batch_tokens, progress)
+        scale = heads.scale_of(function) if isinstance(function, nn.Module) else "custom"
+        hits, start = [], 0
+        for each in documents:
+            part = scores[start : start + len(each)]
+            order = np.argsort(-part, kind="stable")[:top_k]
+            hits.append([Hit(int(at), each[at], float(part[at]), scale) for at in order])
+            start += len(each)
+        return hits
+
+    def _scores(
+        self,
+        first: list[str],
+        second: list[str],
+        activation: Callable[[Tensor], Tensor],
+        batch_tokens: int | None,
+        progress: bool | None,
+    ) -> Floats:
+        logits, num_cut = score_pairs(
+            self._executor, self.network, self.tokenizer, first, second, self.num_labels, batch_tokens, progress
+        )
+        if num_cut:
+            warnings.warn(
+                f"{num_cut} of {len(first)} pairs are longer than {self.max_length} tokens; their longer text was cut.",
+                TruncationWarning,
+                stacklevel=3,
+            )
+        scores: Floats = self._executor.call(lambda: activation(torch.from_numpy(logits))).numpy()
+        return scores[:, 0] if self.num_labels == 1 and scores.ndim == 2 else scores
+
+    def _activation(self, given: Activation | None) -> Callable[[Tensor], Tensor]:
+        if given is None:
+            return self.activation
+        if isinstance(given, str):
+            names = {name.lower(): name for name in heads.ACTIVATIONS}
+            if given.lower() not in names:
+                raise unknown("activation", given, heads.ACTIVATIONS)
+            return heads.ACTIVATIONS[names[given.lower()]]()
+        if not callable(given):
+            raise InputError(f"activation should be a name or a function of a tensor, not {type(given).__name__}.")
+        return given
+
+    @property
+    def max_length(self) -> int | None:
+        """Longest pair in tokens, special ones included; None: any."""
+        return self.tokenizer.max_length
+
+    @max_length.setter
+    def max_length(self, tokens: int | None) -> None:
+        checkpoint.check_length(self.model, tokens, self.tokenizer.pair.num_special)
+        self.tokenizer.max_length = tokens
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of everything that decides the scores: weights, modules and tokenizer."""
+        return apart(lambda: checkpoint.fingerprint(self.model))
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write a folder that sentence-transformers loads too."""
+        apart(lambda: checkpoint.save_cross(self.model, Path(folder), self.activation))
+
+    def info(self) -> dict[str, object]:
+        """What this model is, for people and for `munjang info`."""
+        return {
+            "kind": "cross-encoder",
+            **checkpoint.describe(self.model),
+            "labels": self.num_labels,
+            "activation": type(self.activation).__name__,
+            "scale": heads.scale_of(self.activation),
+            "max_length": self.max_length,
+            "device": str(self.device),
+            "dtype": str(self.dtype).removeprefix("torch."),
+        }
+
+
+def split_pairs(pairs: Any) -> tuple[list[str], list[str], bool]:
+    """First and second texts, and whether it was one pair alone."""
+    if isinstance(pairs, (tuple, list)) and len(pairs) == 2 and all(isinstance(text, str) for text in pairs):
+        return [pairs[0]], [pairs[1]], True
+    rows = pairs.tolist() if hasattr(pairs, "tolist") else pairs
+    if isinstance(rows, (str, bytes, dict, set, frozenset)) or not hasattr(rows, "__iter__"):
+        raise InputError(f"pairs should be a list of (text, text), not {type(pairs).__name__}.")
+    rows = list(rows)
+    for place, pair in enumerate(rows):
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise InputError(f"Pair {place} should be two texts, not {pair!r:.60}.")
+    return as_texts([a for a, _ in rows], "first texts"), as_texts([b for _, b in rows], "second texts"), False

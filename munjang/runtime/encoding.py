@@ -1,0 +1,229 @@
+"""One call of `encode`: texts to rows, each distinct text computed once, into one array.
+
+B texts, U distinct texts, D width.
+"""
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from munjang.errors import CheckpointError, InputError, TruncationWarning, unknown
+from munjang.nn.network import SentenceNetwork, finish
+from munjang.nn.precision import quantize
+from munjang.runtime.executor import Executor
+from munjang.runtime.pipeline import Work, compute
+from munjang.runtime.progress import Progress
+from munjang.text.packing import Packed, cumulative
+from munjang.text.tokenizer import Tokenizer, Tokens
+from munjang.types import Doubles, Floats, Ids, Ints, TokenIds
+
+WINDOW = 16384  # texts tokenized and sorted together: enough for even batches, few enough to start soon
+LONG = ("truncate", "average", "error")
+OUTPUTS = ("numpy", "torch", "tokens")
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """The options of one call."""
+
+    prompt: str = ""
+    normalize: bool | None = None
+    truncate_dim: int | None = None
+    precision: str = "float32"
+    long: str = "truncate"
+    batch_tokens: int | None = None
+    output: str = "numpy"
+    ranges: Floats | None = None
+
+    def __post_init__(self) -> None:
+        if self.long not in LONG:
+            raise unknown("long", self.long, LONG)
+        if self.output not in OUTPUTS:
+            raise unknown("output", self.output, OUTPUTS)
+        if self.output == "tokens" and (self.precision, self.truncate_dim, self.long) != ("float32", None, "truncate"):
+            raise InputError(
+                "output='tokens' gives the token vectors as they are: no precision, truncate_dim or long with it."
+            )
+
+
+@dataclass
+class Engine:
+    """What a call needs of a model."""
+
+    network: SentenceNetwork
+    tokenizer: Tokenizer
+    executor: Executor
+    width: int
+    vocab_size: int
+    pad_id: int | None
+
+    def encode(self, texts: list[str] | TokenIds, options: Encoding, progress: bool | None = None) -> Any:
+        """Vectors of a list of texts, or of ready token ids."""
+        if isinstance(texts, TokenIds):
+            given = _given(texts, self.vocab_size, self.tokenizer.max_length)
+            return self._run(given, len(texts), options, progress)
+        distinct = list(dict.fromkeys(texts))
+        row_of = None if len(distinct) == len(texts) else _rows(texts, distinct)
+        count = _Counter(np.ones(len(distinct), np.int64) if row_of is None else np.bincount(row_of))
+        result = self._run(self._tokenized(distinct, options, count), len(distinct), options, progress)
+        count.report(len(texts), self.tokenizer.max_length, options.long)
+        return result if row_of is None else _spread(result, row_of)
+
+    def _tokenized(self, texts: list[str], options: Encoding, count: "_Counter") -> Iterator[Work]:
+        """Windows of texts as tokens, with the prompt in front of each."""
+        prompt, tokenizer = options.prompt, self.tokenizer
+        head = tokenizer.prompt_length(prompt) if prompt else 0
+        skipped = head if prompt and not self.network.includes_prompt else 0
+        for start in range(0, len(texts), WINDOW):
+            window = texts[start : start + WINDOW]
+            prompted = [prompt + text for text in window] if prompt else window
+            if options.long == "average":
+                tokens, text_of = tokenizer.windows(prompted, head - len(tokenizer.single.parts[0][0]) if prompt else 0)
+            else:
+                tokens, text_of = tokenizer(prompted), np.arange(len(window))
+            if options.long == "error" and tokens.cut_rows.any():
+                row = start + int(np.flatnonzero(tokens.cut_rows)[0])
+                raise InputError(
+                    f"{int(tokens.cut_rows.sum())} texts are longer than {tokenizer.max_length} tokens, "
+                    f"the first being {texts[row]!r:.60}."
+                )
+            check_ids(tokens.ids, self.vocab_size)
+            count.add(start, tokens.cut_rows)
+            skip = np.full(len(tokens.lengths), skipped) if skipped else None
+            yield Work(start + text_of, tokens, skip)
+
+    def _run(self, stream: Iterator[Work], num_rows: int, options: Encoding, progress: bool | None) -> Any:
+        device = self.executor.device
+        stays_there = options.output == "torch" and device.type != "cpu" and options.long != "average"
+        forward = self._token_states if options.output == "tokens" else self._forward(options)
+        width = options.truncate_dim or self.width
+        with Progress(num_rows, "encoding", progress) as bar:
+            results = compute(self.executor, stream, forward, options.batch_tokens, self.pad_id, stays_there)
+            if options.output == "tokens":
+                return _collect_tokens(results, num_rows, bar)
+            if stays_there:
+                return _collect_there(results, num_rows, width, device, options, bar)
+            if options.long == "average":
+                out = _average(results, num_rows, width, bar)
+                if self._has_unit_length(options):
+                    out /= np.maximum(np.linalg.norm(out, axis=1, keepdims=True), 1e-12)
+            else:
+                out = np.empty((num_rows, width), np.float32)
+                for rows, _, vectors in results:
+                    out[rows] = vectors.numpy()
+                    bar.advance(len(rows))
+        codes = quantize(out.astype(np.float32, copy=False), options.precision, options.ranges)
+        return torch.from_numpy(codes).to(device) if options.output == "torch" else codes
+
+    def _has_unit_length(self, options: Encoding) -> bool:
+        return bool(options.normalize) or (
+            options.normalize is None and self.network.is_unit and options.truncate_dim is None
+        )
+
+    def _token_states(self, batch: Packed) -> Tensor:
+        states_TD: Tensor = self.network.encoder(batch)
+        return states_TD.float()
+
+    def _forward(self, options: Encoding) -> Any:
+        is_raw = options.normalize is False
+
+        def forward(batch: Packed) -> Tensor:
+            return finish(self.network(batch, is_raw).float(), options.truncate_dim, options.normalize)
+
+        return forward
+
+
+@dataclass
+class _Counter:
+    """How many of the caller's texts were too long, duplicates counted as often as they came."""
+
+    weights: Ints
+    total: int = 0
+
+    def add(self, start: int, is_cut: Any) -> None:
+        self.total += int(self.weights[start : start + len(is_cut)][is_cut].sum())
+
+    def report(self, num_texts: int, limit: int | None, long: str) -> None:
+        if self.total and long == "truncate":
+            warnings.warn(
+                f"{self.total} of {num_texts} texts are longer than {limit} tokens and were cut; "
+                "long='average' reads them whole, long='error' refuses them.",
+                TruncationWarning,
+                stacklevel=4,
+            )
+
+
+def check_ids(ids: Ids, vocab_size: int) -> None:
+    """Refuse ids that the embedding table does not have: on a GPU they would end the whole process."""
+    if len(ids) and int(ids.max()) >= vocab_size:
+        raise CheckpointError(
+            f"The tokenizer gives the id {int(ids.max())}, but the model has {vocab_size} embeddings; they are not of "
+            "one model, or a token was added without a row for it."
+        )
+
+
+def _given(texts: TokenIds, vocab_size: int, limit: int | None) -> Iterator[Work]:
+    flat, lengths = texts.flat, texts.lengths
+    if len(flat) and not 0 <= int(flat.min()) <= int(flat.max()) < vocab_size:
+        raise InputError(
+            f"Token ids must lie between 0 and {vocab_size - 1}, the model's vocabulary; "
+            f"found {int(flat.min())} to {int(flat.max())}."
+        )
+    if limit is not None and (lengths > limit).any():
+        raise InputError(
+            f"Text {int(np.argmax(lengths > limit))} has {int(lengths.max())} token ids; the model reads {limit}."
+        )
+    yield Work(np.arange(len(lengths)), Tokens(flat, lengths))
+
+
+def _rows(texts: list[str], distinct: list[str]) -> Ints:
+    place = {text: row for row, text in enumerate(distinct)}
+    return np.fromiter((place[text] for text in texts), np.int64, len(texts))
+
+
+def _spread(distinct: Any, row_of: Ints) -> Any:
+    """Rows of the distinct texts to every place where they stood."""
+    if isinstance(distinct, list):
+        return [distinct[row] for row in row_of]
+    if not isinstance(distinct, Tensor):
+        return distinct[row_of]
+    if distinct.device.type == "cpu":
+        return torch.from_numpy(distinct.numpy()[row_of])
+    return distinct[torch.from_numpy(row_of).to(distinct.device)]
+
+
+def _collect_tokens(results: Any, num_rows: int, bar: Progress) -> list[Floats]:
+    out: list[Floats] = [np.zeros((0, 0), np.float32)] * num_rows
+    for rows, batch, states in results:
+        parts = np.split(states.numpy(), cumulative(batch.lengths)[1:-1])
+        for row, part in zip(rows.tolist(), parts, strict=True):
+            out[row] = part.copy()
+        bar.advance(len(rows))
+    return out
+
+
+def _collect_there(
+    results: Any, num_rows: int, width: int, device: torch.device, options: Encoding, bar: Progress
+) -> Tensor:
+    out = torch.empty(num_rows, width, device=device)
+    for rows, _, vectors in results:
+        out[torch.from_numpy(rows).to(device)] = vectors
+        bar.advance(len(rows))
+    if options.precision == "float32":
+        return out
+    return torch.from_numpy(quantize(out.cpu().numpy(), options.precision, options.ranges)).to(device)
+
+
+def _average(results: Any, num_rows: int, width: int, bar: Progress) -> Doubles:
+    """Pieces of a text added up by how many tokens they have."""
+    sums, weights = np.zeros((num_rows, width), np.float64), np.zeros(num_rows, np.float64)
+    for rows, batch, vectors in results:
+        bar.advance(int((weights[np.unique(rows)] == 0).sum()))  # the first piece of a text counts for it
+        np.add.at(sums, rows, vectors.numpy().astype(np.float64) * batch.lengths[:, None])
+        np.add.at(weights, rows, batch.lengths)
+    return sums / np.maximum(weights, 1)[:, None]

@@ -1,0 +1,193 @@
+"""One executor per model and device: threads that own the network, its streams and their own settings.
+
+Everyone submits to it, from any thread. Because the network only ever runs there:
+- the caller's torch settings (number of threads, inference mode, current stream) stay as they are;
+- a forked child just starts threads of its own: OpenMP's workers belong to the thread that started them, so nothing
+  waits for workers that the fork left behind.
+
+On a CPU a single batch runs on all cores together, many batches run one per core: no barrier between operators, and
+torch's attention does not scale over cores on short texts (docs/log.md, 2026-11-15).
+"""
+
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from munjang.errors import InputError, MunjangError, unknown
+from munjang.text.packing import Packed
+
+T = TypeVar("T")
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+# Tokens a batch: past these the rate no longer grows (docs/log.md, 2026-11-15). Wider networks fill a device sooner.
+BUDGETS = {"cpu": 2048, "cuda": 65536, "mps": 16384}
+# Multiplications of a lone batch below which more threads cost more than they give: one short text, a small network
+FEW = 2e8
+SMALLEST = 512  # tokens: a batch is not cut below this only to keep every core busy
+
+
+@dataclass(frozen=True)
+class Result:
+    """A tensor that may still be on its way; `wait` gives it."""
+
+    tensor: Tensor
+    ready: torch.cuda.Event | None = None
+
+    def wait(self) -> Tensor:
+        """The tensor, once the device is done with it."""
+        if self.ready is None:
+            return self.tensor
+        if self.tensor.is_cuda:  # stays there: the caller's stream waits, not the caller
+            torch.cuda.current_stream(self.tensor.device).wait_event(self.ready)
+            self.tensor.record_stream(torch.cuda.current_stream(self.tensor.device))
+        else:
+            self.ready.synchronize()
+        return self.tensor
+
+
+def apart(function: Callable[[], T]) -> T:
+    """What a function gives, computed in a thread of its own.
+
+    For work on tensors outside an executor, such as loading: in a forked child torch would wait in the caller's thread
+    for workers that the fork left behind.
+    """
+    with ThreadPoolExecutor(1, "munjang") as pool:
+        return pool.submit(function).result()
+
+
+def pick_device(device: str | torch.device | None) -> torch.device:
+    """The device asked for, or the best one here."""
+    if device is None:
+        name = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+        return torch.device(name)
+    try:
+        found = torch.device(device)
+    except RuntimeError as error:
+        raise unknown("device", device, BUDGETS) from error
+    if found.type not in BUDGETS:
+        raise unknown("device", found.type, BUDGETS)
+    if found.type == "cuda" and (found.index or 0) >= torch.cuda.device_count():
+        raise InputError(f"The device {device!s} is not here; torch sees {torch.cuda.device_count()} CUDA devices.")
+    if found.type == "mps" and not torch.backends.mps.is_available():
+        raise InputError("The device mps is not here; torch sees no Apple GPU.")
+    return found
+
+
+def pick_dtype(dtype: str | None, device: torch.device) -> torch.dtype:
+    """The dtype asked for; by default bfloat16 on a GPU that has it, else float32."""
+    if dtype is None:
+        has_bf16 = device.type == "cuda" and torch.cuda.is_bf16_supported()
+        return torch.bfloat16 if has_bf16 else torch.float32
+    if dtype not in DTYPES:
+        raise unknown("dtype", dtype, DTYPES)
+    return DTYPES[dtype]
+
+
+class Executor:
+    """Runs a network's batches, one after the other, in a thread of its own."""
+
+    def __init__(self, network: nn.Module, device: torch.device, threads: int | None = None) -> None:
+        if threads is not None and threads < 1:
+            raise InputError(f"threads must be at least 1, not {threads}.")
+        self.network, self.device, self.threads = network, device, threads
+        self.num_workers = (threads or torch.get_num_threads()) if device.type == "cpu" else 1
+        self.limit: int | None = None  # tokens a batch, found when memory ran out and remembered
+        self.stream = torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
+        self.num_weights = sum(module.weight.numel() for module in network.modules() if isinstance(module, nn.Linear))
+        self._locks: dict[int, threading.Lock] = {}
+        self._pools: dict[bool, ThreadPoolExecutor] = {}
+        self._pid = os.getpid()
+
+    def budget(self, num_tokens: int, asked: int | None = None) -> int:
+        """Tokens a batch: what is asked for or suits the device, within what its memory has shown to hold."""
+        if asked is not None and asked < 1:
+            raise InputError(f"batch_tokens must be at least 1, not {asked}.")
+        shared = max(-(-num_tokens // self.num_workers), SMALLEST)  # so that no core is left without a batch
+        wanted = min(BUDGETS[self.device.type], shared) if asked is None else asked
+        return wanted if self.limit is None else min(wanted, self.limit)
+
+    def submit(
+        self,
+        batch: Packed,
+        forward: Callable[[Packed], Tensor],
+        keeps_device: bool = False,
+        is_one_of_many: bool = False,
+    ) -> "Future[Result]":
+        """Compute `forward` of a batch; the result comes to the host unless it is to stay on the device."""
+        is_small = batch.num_tokens * self.num_weights < FEW
+        return self._pool(is_one_of_many or is_small).submit(self._run, batch, forward, keeps_device)
+
+    def call(self, function: Callable[[], Tensor]) -> Tensor:
+        """Compute something else there, on the host: after a fork the caller's own thread could wait for ever."""
+        return self._pool(False).submit(torch.inference_mode()(function)).result()
+
+    def _pool(self, is_one_of_many: bool) -> ThreadPoolExecutor:
+        is_narrow = is_one_of_many and self.num_workers > 1
+        with _lock_of(self._locks):
+            if self._pid != os.getpid():
+                if self.device.type == "cuda":
+                    raise MunjangError(
+                        "CUDA can't be used in a forked process; use the spawn method, or load the model there."
+                    )
+                self._pools, self._pid = {}, os.getpid()
+            if is_narrow not in self._pools:
+                workers, threads = (self.num_workers, 1) if is_narrow else (1, self.threads)
+                self._pools[is_narrow] = ThreadPoolExecutor(workers, "munjang", _set_threads, (threads,))
+            return self._pools[is_narrow]
+
+    def _run(self, batch: Packed, forward: Callable[[Packed], Tensor], keeps_device: bool) -> Result:
+        with torch.inference_mode():
+            if self.stream is None:
+                tensor = self._compute(batch, forward)
+                return Result(tensor if keeps_device else tensor.cpu())
+            with torch.cuda.device(self.device), torch.cuda.stream(self.stream):
+                tensor = self._compute(batch, forward)
+                if not keeps_device:
+                    host = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
+                    tensor = host.copy_(tensor, non_blocking=True)
+                ready = torch.cuda.Event()  # type: ignore[no-untyped-call]
+                ready.record(self.stream)
+            return Result(tensor, ready)
+
+    def _compute(self, batch: Packed, forward: Callable[[Packed], Tensor]) -> Tensor:
+        try:
+            return forward(batch.to(self.device))
+        except torch.OutOfMemoryError as error:
+            if len(batch.lengths) < 2:
+                raise MunjangError(
+                    f"One text of {batch.num_tokens} tokens does not fit into the memory of {self.device}; "
+                    "lower the model's max_length or use another device."
+                ) from error
+        # outside the handler: the traceback would keep the failed batch's tensors alive
+        half = max(batch.num_tokens // 2, 1)
+        self.limit = half if self.limit is None else min(half, self.limit)
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
+        first, second = batch.halves()
+        return torch.cat([self._compute(first, forward), self._compute(second, forward)])
+
+
+_setting: dict[int, threading.Lock] = {}
+
+
+def _lock_of(locks: dict[int, threading.Lock]) -> threading.Lock:
+    """The lock of this process: in a forked child, the parent's may be held by a thread that is not there."""
+    return locks.setdefault(os.getpid(), threading.Lock())
+
+
+def _set_threads(number: int | None) -> None:
+    """Let torch use so many cores from this thread, and leave the setting of all others alone."""
+    if number is None:
+        return
+    with _lock_of(_setting):
+        others = torch.get_num_threads()
+        torch.set_num_threads(number)
+        # torch keeps the last number set as what new threads start with: give them back theirs
+        restore = threading.Thread(target=torch.set_num_threads, args=(others,))
+        restore.start()
+        restore.join()

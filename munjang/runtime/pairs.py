@@ -1,0 +1,74 @@
+"""One call of a cross-encoder: pairs to logits, every text tokenized once, equal pairs computed once.
+
+B pairs, C labels.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import nn
+
+from munjang.nn.encoder import Encoder
+from munjang.runtime.encoding import check_ids
+from munjang.runtime.executor import Executor
+from munjang.runtime.pipeline import Work, compute
+from munjang.runtime.progress import Progress
+from munjang.text.packing import cumulative, gather
+from munjang.text.tokenizer import Tokenizer
+from munjang.types import Floats, Ids, Ints
+
+WINDOW = 8192  # pairs put together and sorted at a time
+
+
+def score_pairs(
+    executor: Executor,
+    network: nn.Module,
+    tokenizer: Tokenizer,
+    first: list[str],
+    second: list[str],
+    num_labels: int,
+    batch_tokens: int | None = None,
+    progress: bool | None = None,
+) -> tuple[Floats, int]:
+    """Logits of all pairs in their order, and how many pairs were too long."""
+    pairs: dict[tuple[str, str], int] = {}
+    row_of = np.array([pairs.setdefault(pair, len(pairs)) for pair in zip(first, second, strict=True)], np.int64)
+    encoder = getattr(network, "encoder", None)
+    shape = encoder.shape if isinstance(encoder, Encoder) else None
+    out = np.empty((len(pairs), num_labels), np.float32)
+    is_cut = np.zeros(len(pairs), bool)
+    stream = _tokenized(tokenizer, list(pairs), is_cut, None if shape is None else shape.vocab_size)
+    with Progress(len(pairs), "scoring", progress) as bar:
+        pad_id = None if shape is None else shape.pad_id
+        for rows, _, logits in compute(executor, stream, network, batch_tokens, pad_id):
+            out[rows] = logits.float().numpy()
+            bar.advance(len(rows))
+    return out[row_of], int(is_cut[row_of].sum())
+
+
+def _tokenized(
+    tokenizer: Tokenizer, pairs: list[tuple[str, str]], is_cut: NDArray[np.bool_], vocab_size: int | None
+) -> Iterator[Work]:
+    flat, lengths, row_of = _bodies(tokenizer, pairs)
+    if vocab_size is not None:
+        check_ids(flat, vocab_size)
+    starts = cumulative(lengths)
+    for start in range(0, len(pairs), WINDOW):
+        a, b = row_of[start : start + WINDOW].T
+        tokens = tokenizer.join(
+            gather(flat, starts, a, lengths[a]), lengths[a], gather(flat, starts, b, lengths[b]), lengths[b]
+        )
+        is_cut[start : start + WINDOW] = tokens.cut_rows
+        yield Work(np.arange(start, start + len(a)), tokens)
+
+
+def _bodies(tokenizer: Tokenizer, pairs: list[tuple[str, str]]) -> tuple[Ids, Ints, Ints]:
+    """Each distinct text tokenized once, and for each pair where its two texts are: [B, 2]."""
+    place: dict[str, int] = {}
+    for pair in pairs:
+        for text in pair:
+            place.setdefault(text, len(place))
+    flat, lengths = tokenizer.bodies(list(place))
+    row_of = np.array([[place[a], place[b]] for a, b in pairs], np.int64).reshape(-1, 2)
+    return flat, lengths, row_of
