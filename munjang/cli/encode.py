@@ -1,0 +1,250 @@
+"""munjang encode INPUT... -o OUT: the texts of files to vectors, in chunks, so that a run that was killed goes on.
+
+munjang encode news.jsonl.gz more.csv -o vectors.parquet --model path/to/model --column title
+"""
+
+import os
+import sys
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from munjang.cli.options import option
+from munjang.data.files import STDIN, replacing
+from munjang.data.tables import format_of, read_texts
+from munjang.errors import InputError, TruncationWarning, unknown
+from munjang.runtime.progress import Progress
+
+if TYPE_CHECKING:  # numpy and torch stay out of --help
+    from munjang.bi_encoder import BiEncoder
+    from munjang.data.parts import Parts
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Of `munjang encode`."""
+
+    inputs: tuple[str, ...] = option(
+        "files of texts: .txt .csv .tsv .jsonl .parquet, also with .gz .xz .bz2; - is standard input",
+        is_positional=True,
+        metavar="INPUT",
+    )
+    output: str = option("where to write: .npy, .parquet or .jsonl", short="-o")
+    model: str = option("folder or Hub name of the model", short="-m")
+    column: str | None = option("column that holds the text (default: by its name)", default=None)
+    format: Literal["txt", "csv", "tsv", "jsonl", "parquet"] | None = option(
+        "format of the inputs (default: by suffix)", default=None
+    )
+    prompt: str | None = option("put this before every text", default=None, one_of="prompt")
+    prompt_name: str | None = option("put this prompt of the model before every text", default=None, one_of="prompt")
+    query: bool = option("the texts are queries: use the model's prompt for them", default=False, one_of="prompt")
+    document: bool = option("the texts are documents: the model's prompt for them", default=False, one_of="prompt")
+    normalize: bool | None = option("scale vectors to length 1 (default: as the model does)", default=None)
+    truncate_dim: int | None = option("keep only so many of the first components", default=None)
+    precision: Literal["float32", "float16", "int8", "uint8", "binary", "ubinary"] = option(
+        "type of the vectors' components", default="float32"
+    )
+    long: Literal["truncate", "average", "error"] = option("what to do with texts beyond the limit", default="truncate")
+    batch_tokens: int | None = option("tokens of a batch (default: picked for the machine)", default=None)
+    chunk_rows: int = option("texts of a chunk: what a killed run may lose", default=4096)
+    device: str | None = option("cpu, cuda, cuda:1, mps (default: the best there is)", default=None)
+    dtype: Literal["float32", "bfloat16", "float16"] | None = option(
+        "type to compute in (default: by device)", default=None
+    )
+    threads: int | None = option("CPU threads (default: all cores)", default=None)
+    keep_text: bool = option("write the texts beside their vectors (.parquet and .jsonl)", default=False)
+    restart: bool = option("begin anew, and replace an output that is already there", default=False)
+    quiet: bool = option("say nothing but errors", default=False)
+
+
+# What decides the vectors, and so whether a chunk of an earlier run is still good. `batch_tokens` and `threads`
+# are not here: they change the speed, and the last bits at most; it must be possible to go on with a smaller batch.
+DECIDING = (
+    *("column", "format", "prompt", "prompt_name", "query", "document", "normalize", "truncate_dim"),
+    *("precision", "long", "chunk_rows", "keep_text"),
+)
+COUNT_EVERY = 65_536  # rows between two looks at the clock
+
+
+def run(options: Options) -> int:
+    """Check, encode chunk by chunk, put the chunks together."""
+    output = Path(options.output)
+    _check(options, output)
+    from munjang.data.parts import Parts
+
+    with Parts(output) as parts:
+        if output.exists() and not parts.is_begun() and not options.restart:
+            raise InputError(f"{output} is already there; choose another name, or replace it with --restart")
+        from munjang.bi_encoder import BiEncoder  # torch takes seconds: after everything that can fail without it
+
+        model = BiEncoder.load(options.model, device=options.device, dtype=options.dtype, threads=options.threads)
+        encode = _encoder(model, options)
+        empty = encode([])  # an option that the model refuses is refused here, before the inputs are read
+        settings = _settings(options, model)
+        num_texts = _prepare(parts, options, settings)
+        try:
+            _encode(encode, parts, options, num_texts)
+            if parts.num_finished() == 0:
+                parts.write(0, empty, [] if options.keep_text else None)  # no texts: still of the right width and type
+            if _settings(options, model) != settings or num_texts not in (None, parts.num_rows()):
+                raise InputError("An input was changed while it was read; run the command again")
+            _assemble(parts, options)
+        except BaseException as error:
+            if isinstance(error, InputError) or not all(map(_is_file, options.inputs)):
+                parts.clear()  # the same command can't go on from here
+            elif isinstance(error, KeyboardInterrupt):
+                _say(options, f"stopped after {parts.num_finished()} chunks; the same command will go on from there")
+            raise
+    return 0
+
+
+def _check(options: Options, output: Path) -> None:
+    """Refuse now what would otherwise fail after hours."""
+    from munjang.data.vectors import WRITERS, require_pyarrow
+
+    if output.suffix not in WRITERS:
+        raise unknown("suffix of the output", output.suffix, WRITERS)
+    if output.suffix == ".parquet":
+        require_pyarrow()
+    if options.keep_text and output.suffix == ".npy":
+        raise InputError("--keep-text: a .npy file has no place for texts; write .parquet or .jsonl")
+    if not output.parent.is_dir():
+        raise InputError(f"The folder {output.parent} doesn't exist; create it first")
+    if output.is_dir():
+        raise InputError(f"{output} is a folder; give the name of a file")
+    if options.chunk_rows < 1:
+        raise InputError(f"--chunk-rows must be at least 1, not {options.chunk_rows}")
+    if options.inputs.count(STDIN) > 1:
+        raise InputError("Standard input (-) can be read only once")
+    for path in options.inputs:
+        format_of(path, options.format)
+        if path != STDIN and Path(path).resolve(strict=True) == output.resolve():  # strict: a missing file is an error
+            raise InputError(f"{path} is both input and output")
+
+
+def _is_file(path: str) -> bool:
+    """Not standard input and not a pipe, such as a shell's <(...): those can be read only once."""
+    return path != STDIN and Path(path).is_file()
+
+
+def _settings(options: Options, model: "BiEncoder") -> dict[str, object]:
+    """What has to be the same for a chunk to be the same."""
+    paths = [os.path.abspath(path) if _is_file(path) else path for path in options.inputs]
+    settings: dict[str, object] = {"inputs": paths}
+    for path in filter(_is_file, paths):
+        status = os.stat(path)
+        settings[f"size and time of {path}"] = [status.st_size, status.st_mtime_ns]
+    computed = {"model": model.fingerprint, "device": model.device.type, "dtype": str(model.dtype)}
+    values = asdict(options)
+    return settings | computed | {name: values[name] for name in DECIDING}
+
+
+def _prepare(parts: "Parts", options: Options, settings: dict[str, object]) -> int | None:
+    """Go on with what is there, or begin; gives the number of texts, if it can be known."""
+    job = None if options.restart else parts.job(settings)
+    num_texts: int | None = None
+    if not all(map(_is_file, options.inputs)):
+        _say(options, "standard input or a pipe can't be read twice: if this run is stopped, it has to begin anew")
+    elif job is not None:
+        _say(options, f"going on: {parts.num_finished()} chunks of {options.chunk_rows} texts are done already")
+        num_texts = job["num_rows"]
+        return num_texts
+    else:
+        num_texts = _count(options)
+    parts.begin(settings, num_texts)
+    return num_texts
+
+
+def _texts(options: Options) -> Iterator[str]:
+    return chain.from_iterable(read_texts(path, options.column, options.format) for path in options.inputs)
+
+
+def _count(options: Options) -> int:
+    """Read everything once: a bad row at the end is found now, not after hours; and the total tells the time left."""
+    num_texts = 0
+    with Progress(label="checking the input", enabled=not options.quiet) as progress:
+        for num_texts, _ in enumerate(_texts(options), 1):
+            if num_texts % COUNT_EVERY == 0:
+                progress.advance(COUNT_EVERY)
+    return num_texts
+
+
+def _encode(encode: Callable[[Any], Any], parts: "Parts", options: Options, num_texts: int | None) -> None:
+    """Write the chunks that are missing."""
+    first = parts.num_finished()
+    num_done = first * options.chunk_rows
+    waiting: deque[str] = deque()  # texts that were read and whose vectors are still being computed
+
+    def remembered() -> Iterator[str]:
+        for text in islice(_texts(options), num_done, None):
+            if options.keep_text:
+                waiting.append(text)
+            yield text
+
+    with _count_cuts(options), Progress(num_texts, "encoding", enabled=not options.quiet) as progress:
+        progress.skip(min(num_done, num_texts or 0))
+        for number, vectors in enumerate(encode(remembered()), first):
+            texts = [waiting.popleft() for _ in vectors] if options.keep_text else None
+            parts.write(number, vectors, texts)
+            progress.advance(len(vectors))
+
+
+@contextmanager
+def _count_cuts(options: Options) -> Iterator[None]:
+    """One warning about texts that were too long, instead of one for each chunk."""
+    num_cut = 0
+    show = warnings.showwarning
+
+    def note(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+        nonlocal num_cut
+        if issubclass(category, TruncationWarning):
+            num_cut += int(str(message).split()[0])  # it begins with how many
+        else:
+            show(message, category, *place, **more)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", TruncationWarning)
+        warnings.showwarning = note
+        yield
+    if num_cut:
+        _say(options, f"warning: {num_cut:,} texts were longer than the model reads and were cut; see --long")
+
+
+def _encoder(model: "BiEncoder", options: Options) -> Callable[[Any], Any]:
+    settings: dict[str, Any] = {
+        "normalize": options.normalize,
+        "truncate_dim": options.truncate_dim,
+        "precision": options.precision,
+        "long": options.long,
+        "batch_tokens": options.batch_tokens,
+        "chunk_rows": options.chunk_rows,
+        "progress": False,  # ours counts the chunks of earlier runs too
+    }
+    if options.query:
+        return partial(model.encode_query, **settings)
+    if options.document:
+        return partial(model.encode_document, **settings)
+    return partial(model.encode, prompt=options.prompt, prompt_name=options.prompt_name, **settings)
+
+
+def _assemble(parts: "Parts", options: Options) -> None:
+    """One file from all chunks. Killed here, the next run finds them all done and does this again."""
+    from munjang.data.vectors import WRITERS
+
+    output = Path(options.output)
+    num_rows = parts.num_rows()
+    with replacing(output, temporary=parts.folder / "output.tmp") as file:
+        WRITERS[output.suffix](file, parts.read(), num_rows)
+    parts.clear()
+    _say(options, f"{num_rows:,} vectors in {output}")
+
+
+def _say(options: Options, message: str) -> None:
+    if not options.quiet:
+        print("munjang:", message, file=sys.stderr)

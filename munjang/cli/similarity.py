@@ -1,0 +1,132 @@
+"""munjang similarity TEXT TEXT...: how similar texts are; --file scores the pairs of a table.
+
+munjang similarity "A cat sits." "고양이가 앉아 있다." --model path/to/model
+munjang similarity --file pairs.tsv --model path/to/model > scores.txt
+"""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from munjang.cli.options import option
+from munjang.data.tables import read_pairs
+from munjang.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Scores: TypeAlias = "NDArray[Any]"
+CHUNK_PAIRS = 1024  # of a file, scored and printed together
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Of `munjang similarity`."""
+
+    texts: tuple[str, ...] = option(
+        "two texts give a number, more a table of each against each", default=(), is_positional=True, metavar="TEXT"
+    )
+    model: str = option("folder or Hub name of the model", short="-m")
+    file: str | None = option("score the pairs of this table instead: .tsv .csv .jsonl .parquet, or -", default=None)
+    columns: tuple[str, str] | None = option("the table's two columns (default: by their names)", default=None)
+    format: Literal["csv", "tsv", "jsonl", "parquet"] | None = option(
+        "the table's format (default: by suffix)", default=None
+    )
+    function: Literal["cosine", "dot", "euclidean", "manhattan"] | None = option(
+        "how vectors are compared, higher is closer (default: as the model says)", default=None, one_of="scorer"
+    )
+    cross: bool = option("the model is a cross-encoder, which reads both texts at once", default=False, one_of="scorer")
+    json: bool = option("print JSON: an object, or an object a line for --file", default=False)
+    device: str | None = option("cpu, cuda, cuda:1, mps (default: the best there is)", default=None)
+    dtype: Literal["float32", "bfloat16", "float16"] | None = option(
+        "type to compute in (default: by device)", default=None
+    )
+    threads: int | None = option("CPU threads (default: all cores)", default=None)
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """What both kinds of model can do here."""
+
+    pairs: Callable[[list[str], list[str]], Scores]  # row by row; several scores a row where a model has labels
+    table: Callable[[list[str]], Scores]  # each against each
+
+
+def run(options: Options) -> int:
+    """Load one model, print its scores."""
+    if options.file is None and len(options.texts) < 2:
+        raise InputError(f"Give at least two texts, or --file with pairs; {len(options.texts)} given")
+    if options.file is not None and options.texts:
+        raise InputError("Give either texts or --file, not both")
+    if options.file is None and (options.columns or options.format):
+        raise InputError("--columns and --format describe a table; give it with --file")
+    scorer = _cross(options) if options.cross else _bi(options)
+    if options.file is not None:
+        _print_pairs(options, read_pairs(options.file, options.columns, options.format), scorer)
+    elif len(options.texts) == 2:
+        score = scorer.pairs([options.texts[0]], [options.texts[1]])[0].tolist()
+        print(json.dumps({"score": score}) if options.json else _shown(score))
+    else:
+        _print_table(options, scorer.table(list(options.texts)).tolist())
+    return 0
+
+
+def _bi(options: Options) -> Scorer:
+    from munjang import checkpoint  # torch comes with it: not for --help
+    from munjang.bi_encoder import BiEncoder
+
+    if checkpoint.kind(options.model) == "cross":  # its encoder would load, and its vectors mean little
+        raise InputError(f"{options.model} is a cross-encoder: add --cross")
+    model = BiEncoder.load(options.model, device=options.device, dtype=options.dtype, threads=options.threads)
+    if options.function is not None:
+        model.similarity_name = options.function
+    return Scorer(model.similarity_pairwise, lambda texts: model.similarity(texts, texts))
+
+
+def _cross(options: Options) -> Scorer:
+    from munjang.cross_encoder import CrossEncoder
+
+    model = CrossEncoder.load(options.model, device=options.device, dtype=options.dtype, threads=options.threads)
+
+    def pairs(first: list[str], second: list[str]) -> Scores:
+        scores: Scores = model.predict(list(zip(first, second, strict=True)), progress=False)
+        return scores
+
+    def table(texts: list[str]) -> Scores:
+        scores = pairs([text for text in texts for _ in texts], texts * len(texts))
+        if scores.ndim > 1:
+            raise InputError(
+                f"{options.model} gives {scores.shape[1]} scores for a pair; compare two texts at a time, or use --file"
+            )
+        return scores.reshape(len(texts), len(texts))
+
+    return Scorer(pairs, table)
+
+
+def _print_pairs(options: Options, pairs: Iterator[tuple[str, str]], scorer: Scorer) -> None:
+    """A line per pair, as soon as it is known."""
+    while chunk := list(islice(pairs, CHUNK_PAIRS)):
+        scores = scorer.pairs([first for first, _ in chunk], [second for _, second in chunk]).tolist()
+        for (first, second), score in zip(chunk, scores, strict=True):
+            line = {"a": first, "b": second, "score": score}
+            print(json.dumps(line, ensure_ascii=False) if options.json else _shown(score))
+        sys.stdout.flush()
+
+
+def _print_table(options: Options, scores: list[list[float]]) -> None:
+    if options.json:
+        print(json.dumps({"texts": options.texts, "scores": scores}, ensure_ascii=False))
+        return
+    cells = [[f"{number:.4f}" for number in row] for row in scores]
+    width = max(len(cell) for row in cells for cell in row)
+    numbers = [f"{number:>{len(str(len(cells)))}}" for number in range(1, len(cells) + 1)]
+    print(" " * len(numbers[0]), *(f"{number:>{width}}" for number in numbers))
+    for number, text, row in zip(numbers, options.texts, cells, strict=True):
+        print(number, *(f"{cell:>{width}}" for cell in row), f" {text:.60}".replace("\n", " "))
+
+
+def _shown(score: float | list[float]) -> str:
+    return "\t".join(f"{number:.6f}" for number in (score if isinstance(score, list) else [score]))

@@ -1,0 +1,1 @@
+"""Data in and out: readers of tables of text, writers of vectors."""

@@ -1,0 +1,168 @@
+"""A long output in parts: finished chunks beside it on disk, so that a killed run goes on where it stopped.
+
+OUT.parts/job.json    what is being computed; another job is refused
+OUT.parts/00000.npy   the vectors of the first chunk, there as soon as they are complete
+OUT.parts/00000.json  its texts, where they are kept
+OUT.parts/lock        held while a process works on it
+"""
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from munjang.data.files import replacing
+from munjang.data.vectors import Part, write_npy
+from munjang.errors import InputError
+
+OURS = re.compile(r"(job\.json|output|\d{5,}\.(npy|json))(\.tmp)?")
+
+
+class Parts:
+    """The folder of finished chunks of one output. Enter it to hold its lock.
+
+    >>> with Parts(Path("out.npy")) as parts:
+    ...     parts.begin({"model": "abc"})
+    ...     parts.write(0, vectors)
+    ...     parts.clear()
+    """
+
+    def __init__(self, output: Path) -> None:
+        self.output = output
+        self.folder = output.with_name(output.name + ".parts")
+        self._lock: int | None = None
+
+    def __enter__(self) -> "Parts":
+        self._lock = _locked(self.folder, self.output)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self.is_begun():  # nothing was begun, or all is finished
+            with suppress(OSError):  # a folder with somebody's own files in it stays
+                self.clear()
+                (self.folder / "lock").unlink()
+                self.folder.rmdir()
+        if self._lock is not None:
+            os.close(self._lock)
+
+    def is_begun(self) -> bool:
+        """Whether there is something to go on with."""
+        return (self.folder / "job.json").exists()
+
+    def job(self, settings: Mapping[str, object]) -> dict[str, Any] | None:
+        """What `begin` recorded, None if it wasn't called; refused if it was for other settings."""
+        if not self.is_begun():
+            return None
+        try:
+            job: dict[str, Any] = json.loads((self.folder / "job.json").read_text(encoding="utf-8"))
+            old: dict[str, object] = job["settings"]
+        except (ValueError, LookupError, TypeError):
+            raise InputError(f"{self.folder}/job.json is damaged; begin anew with --restart") from None
+        changed = [name for name in {**old, **settings} if old.get(name) != settings.get(name)]
+        if changed:
+            told = "; ".join(f"{name} was {old.get(name)!r}, is now {settings.get(name)!r}" for name in changed)
+            raise InputError(
+                f"{self.folder} holds an unfinished run with other settings: {told}. "
+                "Repeat that command to finish it, or drop it with --restart"
+            )
+        return job
+
+    def begin(self, settings: Mapping[str, object], num_rows: int | None = None) -> None:
+        """Drop what is there and record what will be computed; settings are plain JSON values."""
+        self.clear()
+        with replacing(self.folder / "job.json") as file:
+            file.write(json.dumps({"settings": settings, "num_rows": num_rows}, indent=1).encode())
+
+    def write(self, number: int, vectors: NDArray[Any], texts: list[str] | None = None) -> None:
+        """Finish one chunk. Its vectors come last: where they are, the chunk is complete."""
+        if texts is not None:
+            with replacing(self._path(number, "json")) as file:
+                file.write(json.dumps(texts).encode())
+        with replacing(self._path(number, "npy")) as file:
+            write_npy(file, iter([Part(vectors)]), len(vectors))
+
+    def num_finished(self) -> int:
+        """How many chunks are complete, counted from the first."""
+        number = 0
+        while self._path(number, "npy").exists():
+            number += 1
+        return number
+
+    def num_rows(self) -> int:
+        """Rows of all finished chunks."""
+        return sum(
+            len(np.load(self._path(number, "npy"), mmap_mode="r", allow_pickle=False))
+            for number in range(self.num_finished())
+        )
+
+    def read(self) -> Iterator[Part]:
+        """The finished chunks in order, one in memory at a time."""
+        for number in range(self.num_finished()):
+            texts = self._path(number, "json")
+            yield Part(
+                np.load(self._path(number, "npy"), allow_pickle=False),
+                json.loads(texts.read_bytes()) if texts.exists() else None,
+            )
+
+    def clear(self) -> None:
+        """Remove what `begin` and `write` made and nothing else. The job goes first: without it the rest is debris."""
+        (self.folder / "job.json").unlink(missing_ok=True)
+        for path in self.folder.iterdir():
+            if OURS.fullmatch(path.name):
+                path.unlink()
+
+    def _path(self, number: int, suffix: str) -> Path:
+        return self.folder / f"{number:05d}.{suffix}"
+
+
+def _locked(folder: Path, output: Path) -> int:
+    """The open lock file. The kernel lets go of it when the process dies, so a lock is never stale.
+
+    A file that holds a process id and is taken to be stale when that process is gone would fail in containers,
+    where the next run often has the same id, and when two runs find it stale at the same time.
+    """
+    while True:
+        folder.mkdir(exist_ok=True)
+        try:
+            lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+        except FileNotFoundError:
+            continue  # another run ended in between and took the folder with it
+        try:
+            _take(lock)
+        except (BlockingIOError, PermissionError):
+            owner = f"process {os.read(lock, 20).decode()}".rstrip()  # the number is written a moment after the lock
+            os.close(lock)
+            raise InputError(f"{output} is being written by another {owner}; wait for it or stop it") from None
+        if _is_same(lock, folder / "lock"):
+            os.ftruncate(lock, 0)
+            os.write(lock, str(os.getpid()).encode())
+            return lock
+        os.close(lock)  # locked, but removed by the run that held it before
+
+
+def _take(lock: int) -> None:
+    if sys.platform == "win32":  # untested
+        import msvcrt
+
+        msvcrt.locking(lock, msvcrt.LK_NBLCK, 1)
+    else:
+        import fcntl
+
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _is_same(lock: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(lock), path.stat())
+    except FileNotFoundError:
+        return False

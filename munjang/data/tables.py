@@ -1,0 +1,171 @@
+"""Texts from tables, streamed: .txt .csv .tsv .jsonl .parquet, compressed or not, or standard input."""
+
+import csv
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import TypeAlias
+
+from munjang.data.columns import choose_pair, choose_text
+from munjang.data.files import COMPRESSIONS, STDIN, label, read_lines
+from munjang.errors import InputError, MissingExtra, unknown
+
+Source: TypeAlias = str | os.PathLike[str]
+# From a table's columns, the ones that the caller wants.
+Choose: TypeAlias = Callable[[list[str]], list[str]]
+# Where it was (a line, or a row of a Parquet file) and the values of the chosen columns.
+Row: TypeAlias = tuple[int, list[object]]
+
+SUFFIXES = {".txt": "txt", ".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
+MAX_FIELD = 1 << 24  # characters of a CSV field; a quote that is never closed would read the whole file as one
+
+
+def read_texts(path: Source, column: str | None = None, format: str | None = None) -> Iterator[str]:
+    """The texts of one column, one row at a time. A row is a row: empty lines of a .txt are empty texts.
+
+    >>> list(read_texts("sentences.csv", column="title"))
+    """
+    choose = partial(choose_text, label(path), column)
+    for _, (text,) in _checked(path, choose, format):
+        yield text
+
+
+def read_pairs(
+    path: Source, columns: tuple[str, str] | None = None, format: str | None = None
+) -> Iterator[tuple[str, str]]:
+    """The texts of two columns, one row at a time."""
+    choose = partial(choose_pair, label(path), columns)
+    for _, (first, second) in _checked(path, choose, format):
+        yield first, second
+
+
+def format_of(path: Source, format: str | None = None) -> str:
+    """The key of `READERS` for this path: as given, else by suffix; standard input is one text a line."""
+    if format is not None:
+        if format not in READERS:
+            raise unknown("format", format, READERS)
+        if format == "parquet" and os.fspath(path) == STDIN:
+            raise InputError("Parquet can't be read from standard input; give the file's name")
+        return format
+    if os.fspath(path) == STDIN:
+        return "txt"
+    name = Path(path)
+    inner = Path(name.stem) if name.suffix.lower() in COMPRESSIONS else name
+    found = SUFFIXES.get(inner.suffix.lower())
+    if found is None:
+        raise InputError(f"{path}: the name doesn't tell the format; give --format (format=): {', '.join(READERS)}")
+    if found == "parquet" and inner is not name:
+        raise InputError(f"{path}: Parquet is compressed inside; decompress the file first")
+    return found
+
+
+def _checked(path: Source, choose: Choose, format: str | None) -> Iterator[tuple[int, list[str]]]:
+    """Rows whose chosen values are all strings."""
+    kind = format_of(path, format)
+    names: list[str] = []
+
+    def remember(columns: list[str]) -> list[str]:
+        names.extend(choose(columns))
+        return names
+
+    for where, values in READERS[kind](path, remember):
+        for name, value in zip(names, values, strict=True):
+            if not isinstance(value, str):
+                place = f"{label(path)}, {'row (from 0)' if kind == 'parquet' else 'line'} {where}"
+                found = "null" if value is None else f"{value!r:.40} ({type(value).__name__})"
+                raise InputError(
+                    f"{place}: {name!r} is {found}, not a text; drop or fill such rows, or choose --column"
+                )
+        yield where, values  # type: ignore[misc]  # just checked
+
+
+def _read_txt(path: Source, choose: Choose) -> Iterator[Row]:
+    choose(["text"])
+    return ((number, [line]) for number, line in read_lines(path))
+
+
+def _read_tsv(path: Source, choose: Choose) -> Iterator[Row]:
+    """Tabs separate, and nothing is quoted: a quote is a character like any other."""
+    return _with_header(path, ((number, line.split("\t")) for number, line in read_lines(path)), choose)
+
+
+def _read_csv(path: Source, choose: Choose) -> Iterator[Row]:
+    return _with_header(path, _csv_rows(path), choose)
+
+
+def _csv_rows(path: Source) -> Iterator[tuple[int, list[str]]]:
+    # The limit is global and 131,072 characters by default: too few for a document.
+    csv.field_size_limit(max(csv.field_size_limit(), MAX_FIELD))
+    rows = csv.reader((line + "\n" for _, line in read_lines(path)), strict=True)
+    first = 1
+    try:
+        for row in rows:
+            if row:  # a blank line is no row, as in pandas; an empty text is written ""
+                yield first, row
+            first = rows.line_num + 1
+    except csv.Error as error:
+        raise InputError(f"{label(path)}, line {first}: {error}; is a quote missing, or not doubled?") from None
+
+
+def _with_header(path: Source, rows: Iterable[tuple[int, list[str]]], choose: Choose) -> Iterator[Row]:
+    lines = iter(rows)
+    header = next(lines, None)
+    if header is None:
+        raise InputError(f"{label(path)} is empty; its first line must name the columns")
+    columns = header[1]
+    places = [columns.index(name) for name in choose(columns)]
+    for number, fields in lines:
+        if len(fields) != len(columns):
+            if fields == [""]:
+                continue  # a blank line can't be a row of several columns
+            raise InputError(
+                f"{label(path)}, line {number}: {len(fields)} fields, but the header has {len(columns)} columns"
+            )
+        yield number, [fields[place] for place in places]
+
+
+def _read_jsonl(path: Source, choose: Choose) -> Iterator[Row]:
+    names: list[str] = []
+    for number, line in read_lines(path):
+        if not line or line.isspace():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"{label(path)}, line {number}: not JSON ({error}); repair or drop this line") from None
+        if not isinstance(row, dict):
+            raise InputError(f'{label(path)}, line {number}: expected an object like {{"text": "..."}}, not {line:.40}')
+        names = names or choose(list(row))
+        missing = [name for name in names if name not in row]
+        if missing:
+            raise InputError(f"{label(path)}, line {number}: no {missing[0]!r}; it has {', '.join(row) or 'nothing'}")
+        yield number, [row[name] for name in names]
+
+
+def _read_parquet(path: Source, choose: Choose) -> Iterator[Row]:
+    try:
+        from pyarrow import ArrowException
+        from pyarrow.parquet import ParquetFile
+    except ImportError:
+        raise MissingExtra("pyarrow", "parquet", "Reading Parquet") from None
+    try:
+        with ParquetFile(path) as file:
+            names = choose(file.schema_arrow.names)
+            start = 0
+            for batch in file.iter_batches(batch_size=4096, columns=names):
+                values = [batch.column(name).to_pylist() for name in names]
+                yield from enumerate(map(list, zip(*values, strict=True)), start)
+                start += batch.num_rows
+    except ArrowException as error:
+        raise InputError(f"{path} can't be read as Parquet: {error}") from None
+
+
+READERS: dict[str, Callable[[Source, Choose], Iterator[Row]]] = {
+    "txt": _read_txt,
+    "csv": _read_csv,
+    "tsv": _read_tsv,
+    "jsonl": _read_jsonl,
+    "parquet": _read_parquet,
+}
