@@ -1,0 +1,35 @@
+"""Names and signatures of sentence-transformers over ours: code written for it runs after changing the import.
+
+>>> from munjang.compat import SentenceTransformer, CrossEncoder, util   # was: from sentence_transformers import ...
+>>> model = SentenceTransformer("path/to/a/model")
+>>> model.similarity(model.encode(["a sentence"]), model.encode(["another"]))
+tensor([[0.4]])
+
+What is not covered raises and names the way that there is (gaps.py). `model.facade` is the BiEncoder or CrossEncoder
+behind a model, with everything that sentence-transformers does not have.
+"""
+
+from typing import TYPE_CHECKING
+
+from munjang.compat import gaps, util
+from munjang.compat.cross_encoder import CrossEncoder
+from munjang.compat.quantization import quantize_embeddings
+from munjang.compat.sentence_transformer import SentenceTransformer
+from munjang.compat.similarity_functions import SimilarityFunction
+from munjang.compat.util import LoggingHandler
+
+__all__ = [
+    "CrossEncoder",
+    "LoggingHandler",
+    "SentenceTransformer",
+    "SimilarityFunction",
+    "quantize_embeddings",
+    "util",
+]
+
+gaps.explain_imports()
+
+if not TYPE_CHECKING:  # hidden from type checkers, which would take any misspelt name for a covered one
+
+    def __getattr__(name):
+        raise gaps.missing_name("munjang.compat", name)

@@ -1,0 +1,230 @@
+"""CrossEncoder over munjang's CrossEncoder."""
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from munjang import checkpoint, cross_encoder
+from munjang.compat.loading import asked_dtype, asked_length, check_fixed, find_folder
+from munjang.compat.model import Model, Pool
+from munjang.compat.renames import renamed
+from munjang.errors import CheckpointError, InputError
+from munjang.nn import heads
+from munjang.text.tokenizer import Tokens
+
+Pairs = list[tuple[str, str]]
+NO_EFFECT = ("num_workers", "apply_softmax", "convert_to_numpy", "convert_to_tensor")  # of rank, there too
+
+
+class CrossEncoder(Model[cross_encoder.CrossEncoder]):
+    """A scorer of pairs with the methods of sentence_transformers.CrossEncoder; `facade` is munjang's CrossEncoder."""
+
+    default_huggingface_organization = "cross-encoder"
+    model_type = "CrossEncoder"
+
+    @renamed(
+        model_name="model_name_or_path",
+        automodel_args="model_kwargs",
+        tokenizer_args="processor_kwargs",
+        tokenizer_kwargs="processor_kwargs",
+        config_args="config_kwargs",
+        cache_dir="cache_folder",
+        default_activation_function="activation_fn",
+    )
+    def __init__(
+        self,
+        model_name_or_path: str | os.PathLike[str] | None = None,
+        num_labels: int | None = None,
+        max_length: int | None = None,
+        activation_fn: Callable[[Tensor], Tensor] | None = None,
+        device: str | torch.device | None = None,
+        *,
+        modules: Any = None,
+        prompts: dict[str, str] | None = None,
+        default_prompt_name: str | None = None,
+        cache_folder: str | None = None,
+        trust_remote_code: bool = False,
+        revision: str | None = None,
+        local_files_only: bool = False,
+        token: bool | str | None = None,
+        model_kwargs: dict[str, Any] | None = None,
+        processor_kwargs: dict[str, Any] | None = None,
+        config_kwargs: dict[str, Any] | None = None,
+        model_card_data: Any = None,
+        backend: str = "torch",
+        keep_in_fp32_modules: list[str] | None = None,
+    ) -> None:
+        rest = dict(config_kwargs or {})
+        num_labels = rest.pop("num_labels", None) if num_labels is None else num_labels
+        check_fixed(
+            modules=modules,
+            trust_remote_code=trust_remote_code,
+            config_kwargs=rest,
+            model_card_data=model_card_data,
+            backend=backend,
+            keep_in_fp32_modules=keep_in_fp32_modules,
+        )
+        organization = self.default_huggingface_organization
+        folder = find_folder(model_name_or_path, organization, cache_folder, revision, token, local_files_only)
+        length = asked_length(processor_kwargs, max_length)
+        where = None if device is None else str(device)
+        facade = _load(folder, num_labels, where, asked_dtype(model_kwargs, folder))
+        super().__init__(facade, {**facade.model.prompts, **(prompts or {})}, default_prompt_name)
+        if length is not None:
+            self.max_seq_length = length
+        if activation_fn is not None:
+            self.activation_fn = activation_fn
+
+    @renamed(sentences="inputs", activation_fct="activation_fn")
+    def predict(
+        self,
+        inputs: Any,
+        prompt_name: str | None = None,
+        prompt: str | None = None,
+        batch_size: int = 32,
+        show_progress_bar: bool | None = None,
+        activation_fn: Callable[[Tensor], Tensor] | None = None,
+        apply_softmax: bool | None = False,
+        convert_to_numpy: bool = True,
+        convert_to_tensor: bool = False,
+        device: Any = None,
+        pool: Pool | None = None,
+        chunk_size: int | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Scores of pairs: an array [B] or [B, labels], a tensor, or a list of tensors; of one pair, its own.
+
+        `batch_size` and `chunk_size` never change a result: batches are cut by tokens to what suits the device.
+        """
+        kwargs.pop("num_workers", None)  # without effect there too
+        self._check_call("predict", batch_size, device, pool, kwargs)
+        is_single = self.is_singular_input(inputs)
+        pairs = self._prompted([inputs] if is_single else inputs, self._prompt(prompt, prompt_name))
+        where = "cpu" if pool is not None or isinstance(device, list) else self.device
+        if pairs:
+            found = self.facade.predict(pairs, activation_fn, progress=self._progress(show_progress_bar))
+            scores = torch.from_numpy(found)
+            scores = scores.softmax(1) if apply_softmax and scores.ndim > 1 else scores
+        else:
+            scores = torch.tensor([])
+        if convert_to_tensor or not convert_to_numpy:
+            rows: Any = scores.to(where) if convert_to_tensor else list(scores.to(where))
+        else:
+            rows = scores.numpy() if pairs else np.array([])
+        return rows[0] if is_single else rows
+
+    @renamed(activation_fct="activation_fn")
+    def rank(
+        self,
+        query: str,
+        documents: Any,
+        top_k: int | None = None,
+        return_documents: bool = False,
+        prompt_name: str | None = None,
+        prompt: str | None = None,
+        batch_size: int = 32,
+        show_progress_bar: bool | None = None,
+        activation_fn: Callable[[Tensor], Tensor] | None = None,
+        device: Any = None,
+        pool: Pool | None = None,
+        chunk_size: int | None = None,
+        **kwargs: Any,
+    ) -> list[dict[str, Any]]:
+        """Documents by their score against one query, best first, as {"corpus_id", "score"} and "text" if asked."""
+        if self.num_labels != 1:
+            raise InputError(f"Ranking needs one score a pair; this model has {self.num_labels} labels. Use predict.")
+        scores = self.predict(
+            [(query, document) for document in documents],
+            prompt_name,
+            prompt,
+            batch_size,
+            show_progress_bar,
+            activation_fn,
+            device=device,
+            pool=pool,
+            chunk_size=chunk_size,
+            **{name: value for name, value in kwargs.items() if name not in NO_EFFECT},
+        ).tolist()
+        order = sorted(range(len(scores)), key=scores.__getitem__, reverse=True)[:top_k]
+        hits = [{"corpus_id": place, "score": scores[place]} for place in order]
+        return [{**hit, "text": documents[hit["corpus_id"]]} for hit in hits] if return_documents else hits
+
+    @property
+    def num_labels(self) -> int:
+        """Scores that a pair gets."""
+        return self.facade.num_labels
+
+    @property
+    def activation_fn(self) -> Any:
+        """What turns logits into scores where a call gives no other."""
+        return self.facade.activation
+
+    @activation_fn.setter
+    def activation_fn(self, function: Any) -> None:
+        if not callable(function):
+            raise InputError(f"activation_fn should be a function of a tensor, not {type(function).__name__}.")
+        self.facade.activation = function
+
+    @property
+    def default_activation_function(self) -> Any:
+        """`activation_fn` by its older name."""
+        return self.activation_fn
+
+    def get_default_activation_fn(self) -> nn.Module:
+        """The checkpoint's own activation, else sigmoid for one label and none for several."""
+        return self.facade.model.activation or (nn.Sigmoid() if self.num_labels == 1 else nn.Identity())
+
+    @property
+    def max_length(self) -> Any:
+        """`max_seq_length` by its older name."""
+        return self.max_seq_length
+
+    @max_length.setter
+    def max_length(self, tokens: int) -> None:
+        self.max_seq_length = tokens
+
+    def is_singular_input(self, inputs: Any) -> bool:
+        """Whether this is one pair, not several."""
+        if isinstance(inputs, np.ndarray):
+            return inputs.ndim == 1 and len(inputs) > 0
+        return not isinstance(inputs, (list, tuple)) or (
+            len(inputs) > 0 and not isinstance(inputs[0], (list, tuple, np.ndarray))
+        )
+
+    def _prompted(self, inputs: Any, prompt: str) -> Pairs:
+        """Pairs with the prompt in front of the first text of each."""
+        rows = [row.tolist() if isinstance(row, np.ndarray) else row for row in inputs]
+        first, second, _ = cross_encoder.split_pairs(rows)
+        return [(prompt + a, b) for a, b in zip(first, second, strict=True)]
+
+    def _tokens(self, inputs: Any, prompt: str) -> Tokens:
+        pairs = self._prompted(inputs, prompt)
+        return self.facade.tokenizer.pairs([a for a, _ in pairs], [b for _, b in pairs])
+
+    def _before_save(self) -> None:
+        heads.activation(heads.path_of(self.activation_fn))  # an activation that could not be loaded again is refused
+        if any(self.prompts.values()):
+            raise InputError(
+                "The prompts of a cross-encoder are not saved: empty model.prompts, and give them again when loading."
+            )
+
+
+def _load(folder: Any, num_labels: int | None, device: str | None, dtype: str) -> cross_encoder.CrossEncoder:
+    """The scorer of a folder, or a new head on its encoder where it has none and `num_labels` asks for one."""
+    if checkpoint.kind(folder) == "cross":
+        facade = cross_encoder.CrossEncoder.load(folder, device, dtype)
+        if num_labels not in (None, facade.num_labels):
+            raise InputError(
+                f"{folder} has {facade.num_labels} labels, not {num_labels}. "
+                f"munjang.CrossEncoder.create(path, num_labels={num_labels}) puts a new head on its encoder."
+            )
+        return facade
+    if num_labels is None:
+        raise CheckpointError(
+            f"{folder} is an encoder without a head. CrossEncoder(path, num_labels=1) puts a new, untrained one on it."
+        )
+    return cross_encoder.CrossEncoder.create(folder, num_labels, device, dtype)

@@ -1,0 +1,114 @@
+"""Arguments of the constructors: those that we have, and an error for each value that we would have to ignore."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from munjang.checkpoint import Hub, resolve
+from munjang.checkpoint.files import read_json_if
+from munjang.compat.gaps import CARDS, EXPORT, MODULES
+from munjang.errors import CheckpointError, InputError, unknown
+from munjang.runtime.executor import DTYPES, pick_device
+
+# argument: its only value, and what to do instead of another
+FIXED: dict[str, tuple[object, str]] = {
+    "modules": (None, MODULES),
+    "model_card_data": (None, CARDS),
+    "backend": ("torch", EXPORT),
+    "trust_remote_code": (
+        False,
+        "Code that comes with a checkpoint is never run. Leave it out: an architecture that Munjang or transformers "
+        "knows needs none of it, and any other is refused by name.",
+    ),
+    "config_kwargs": (
+        None,
+        "The configuration is the checkpoint's own; change a copy of its config.json and load that folder.",
+    ),
+    "keep_in_fp32_modules": (None, "The head always computes in float32."),
+}
+MODEL_KWARGS = {
+    "attn_implementation": "Attention is picked for the device; leave it out.",
+    "device_map": "Give device= instead.",
+    "file_name": EXPORT,
+    "provider": EXPORT,
+    "export": EXPORT,
+}
+PROCESSOR_KWARGS = {
+    "padding_side": "Nothing is padded; leave it out.",
+    "use_fast": "The tokenizer is always the fast one; leave it out.",
+}
+# Bare names that are no model of sentence-transformers or cross-encoder, but transformers' own from before the Hub
+ORIGINALS = """
+    albert-base-v1 albert-base-v2 albert-large-v1 albert-large-v2 albert-xlarge-v1 albert-xlarge-v2
+    albert-xxlarge-v1 albert-xxlarge-v2 bert-base-cased bert-base-chinese bert-base-german-cased
+    bert-base-german-dbmdz-cased bert-base-german-dbmdz-uncased bert-base-multilingual-cased
+    bert-base-multilingual-uncased bert-base-uncased bert-large-cased bert-large-cased-whole-word-masking
+    bert-large-uncased bert-large-uncased-whole-word-masking camembert-base distilbert-base-cased
+    distilbert-base-german-cased distilbert-base-multilingual-cased distilbert-base-uncased
+    distilbert-base-uncased-finetuned-sst-2-english distilroberta-base roberta-base roberta-large roberta-large-mnli
+    xlm-roberta-base xlm-roberta-large
+"""
+
+
+def check_fixed(**given: object) -> None:
+    """Refuse values that would be ignored."""
+    for name, value in given.items():
+        only, way = FIXED[name]
+        if value != only and not (only is None and not value):  # an empty dict or list is none
+            raise InputError(f"{name}={value!r:.60} is not covered by munjang.compat. {way}")
+
+
+def find_folder(
+    name: str | os.PathLike[str] | None,
+    organization: str,
+    cache_folder: str | None,
+    revision: str | None,
+    token: bool | str | None,
+    local_files_only: bool,
+) -> Path:
+    """The folder of a path or Hub name, fetched where it has to be."""
+    if name is None:
+        raise CheckpointError(f"Give the folder or Hub name of a model. {MODULES}")
+    is_original = isinstance(name, str) and name.lower() in ORIGINALS.split()
+    cache = cache_folder or os.environ.get("SENTENCE_TRANSFORMERS_HOME")
+    return resolve(name, Hub(None if is_original else organization, revision, cache, token, local_files_only))
+
+
+def asked_dtype(model_kwargs: dict[str, Any] | None, folder: Path) -> str:
+    """The dtype asked for, by default the one that the checkpoint names: vectors stay what they were."""
+    given = dict(model_kwargs or {})
+    older = given.pop("torch_dtype", None)
+    dtype = given.pop("dtype", older)
+    for name in given:
+        way = MODEL_KWARGS.get(name, "Only dtype is.")
+        raise InputError(f"model_kwargs[{name!r}] is not covered by munjang.compat. {way}")
+    if dtype is None or dtype == "auto":
+        stored = [*sorted(folder.glob("0_*/config.json")), folder / "config.json"]
+        config = read_json_if(stored[0])
+        found = str(config.get("dtype") or config.get("torch_dtype") or "float32").removeprefix("torch.")
+        return found if found in DTYPES else "float32"
+    name = str(dtype).removeprefix("torch.")
+    if name not in DTYPES:
+        raise unknown("dtype", name, DTYPES)
+    return name
+
+
+def asked_length(processor_kwargs: dict[str, Any] | None, max_length: int | None = None) -> int | None:
+    """The longest text in tokens that was asked for, if any."""
+    for name, value in (processor_kwargs or {}).items():
+        if name != "model_max_length":
+            way = PROCESSOR_KWARGS.get(name, "Only model_max_length is.")
+            raise InputError(f"processor_kwargs[{name!r}] is not covered by munjang.compat. {way}")
+        max_length = int(value) if max_length is None else max_length
+    return max_length
+
+
+def full_device(device: str | int | torch.device | None) -> torch.device:
+    """A device with its number: `cuda` is the current one of several, `cpu` has none."""
+    found = pick_device(torch.device(device) if isinstance(device, int) else device)
+    if found.type == "cpu":
+        return torch.device("cpu")
+    number = torch.cuda.current_device() if found.type == "cuda" else 0
+    return torch.device(found.type, number if found.index is None else found.index)

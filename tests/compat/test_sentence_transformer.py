@@ -1,0 +1,286 @@
+"""Loading, settings, similarity and saving, side by side with the incumbent."""
+
+import json
+import pickle
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sentence_transformers
+import torch
+
+from munjang import BiEncoder, compat
+from munjang.compat import SentenceTransformer, SimilarityFunction
+from munjang.compat.gaps import NotCovered
+from munjang.errors import CheckpointError, InputError
+from tests.compat.compare import assert_same
+from tests.compat.conftest import PROMPTS
+from tests.texts import mixed
+
+Both = Callable[..., tuple[Any, Any]]
+TEXTS = mixed(12)
+
+
+def load_both(folder: Path, **options: Any) -> tuple[Any, Any]:
+    packages = (compat, sentence_transformers)
+    ours, theirs = (package.SentenceTransformer(str(folder), device="cpu", **options) for package in packages)
+    return ours, theirs
+
+
+PROPERTIES = [
+    "device",
+    "dtype",
+    "prompts",
+    "default_prompt_name",
+    "similarity_fn_name",
+    "max_seq_length",
+    "truncate_dim",
+    "backend",
+    "model_type",
+]
+METHODS = [
+    "get_max_seq_length",
+    "get_embedding_dimension",
+    "get_sentence_embedding_dimension",
+    "get_backend",
+    "get_model_kwargs",
+]
+LOADED: dict[str, dict[str, Any]] = {
+    "default": {},
+    "prompts": {"prompts": {"query": "q: ", "other": "o: "}, "default_prompt_name": "other"},
+    "similarity": {"similarity_fn_name": "dot"},
+    "similarity as enum": {"similarity_fn_name": sentence_transformers.SimilarityFunction.EUCLIDEAN},
+    "truncated": {"truncate_dim": 6},
+    "truncated to more than there is": {"truncate_dim": 600},
+    "length": {"processor_kwargs": {"model_max_length": 20}},
+    "length by its older name": {"tokenizer_kwargs": {"model_max_length": 20}},
+    "defaults said aloud": {
+        "modules": None,
+        "cache_folder": None,
+        "trust_remote_code": False,
+        "revision": None,
+        "local_files_only": True,
+        "token": None,
+        "model_kwargs": {},
+        "config_kwargs": None,
+        "model_card_data": None,
+        "backend": "torch",
+    },
+    "float16": {"model_kwargs": {"torch_dtype": torch.float16}},
+    "bfloat16": {"model_kwargs": {"dtype": "bfloat16"}},
+    "auto": {"model_kwargs": {"torch_dtype": "auto"}},
+}
+
+
+@pytest.mark.parametrize("options", LOADED.values(), ids=LOADED)
+def test_constructor(make: Callable[..., Path], options: dict[str, Any]) -> None:
+    folder = make("bert", prompts=PROMPTS)
+    value = options.get("similarity_fn_name")
+    mine = {**options, "similarity_fn_name": SimilarityFunction(value.value)} if hasattr(value, "value") else options
+    ours = SentenceTransformer(str(folder), device="cpu", **mine)
+    theirs = sentence_transformers.SentenceTransformer(str(folder), device="cpu", **options)
+    for name in PROPERTIES:
+        assert getattr(ours, name) == getattr(theirs, name), name
+    for name in METHODS:
+        assert getattr(ours, name)() == getattr(theirs, name)(), name
+    tolerance = 2e-5 if ours.dtype == torch.float32 else 0.05  # half precision rounds at other places
+    for call in ({}, {"convert_to_tensor": True}, {"output_value": "token_embeddings"}):
+        assert_same(ours.encode(TEXTS, **call), theirs.encode(TEXTS, **call), tolerance)
+    assert_same(ours.encode_query(TEXTS), theirs.encode_query(TEXTS), tolerance)
+
+
+def test_dtype_is_the_checkpoints_own(make: Callable[..., Path], tmp_path: Path) -> None:
+    shutil.copytree(make("bert"), tmp_path / "half")
+    config = json.loads((tmp_path / "half/config.json").read_text())
+    (tmp_path / "half/config.json").write_text(json.dumps({**config, "dtype": "bfloat16"}))
+    ours, theirs = load_both(tmp_path / "half")
+    assert ours.dtype == theirs.dtype == torch.bfloat16
+
+
+def test_saved_settings_are_read(make: Callable[..., Path], tmp_path: Path) -> None:
+    settings = {"similarity_fn_name": "manhattan", "truncate_dim": 5, "default_prompt_name": "passage"}
+    _, theirs = load_both(make("bert", prompts=PROMPTS), **settings)
+    theirs.save(str(tmp_path / "model"), create_model_card=False)
+    ours, theirs = load_both(tmp_path / "model")
+    for name in PROPERTIES:
+        assert getattr(ours, name) == getattr(theirs, name), name
+    assert_same(ours.encode(TEXTS), theirs.encode(TEXTS))
+    assert_same(ours.encode("a", output_value="token_embeddings"), theirs.encode("a", output_value="token_embeddings"))
+
+
+@pytest.mark.parametrize("name", ["cosine", "dot", "euclidean", "manhattan"])
+def test_similarity(both: Both, name: str) -> None:
+    ours, theirs = both("bert", normalize=False)
+    vectors = theirs.encode(TEXTS)
+    tensors = torch.from_numpy(vectors)
+    ours.similarity_fn_name = theirs.similarity_fn_name = name
+    sides = [(vectors, vectors[:3]), (tensors, vectors), (vectors[0], vectors), (list(vectors), list(tensors))]
+    for a, b in sides:
+        assert_same(ours.similarity(a, b), theirs.similarity(a, b))
+    for a, b in ((vectors, tensors), (vectors[0], vectors[1]), (list(vectors), list(vectors[::-1]))):
+        assert_same(ours.similarity_pairwise(a, b), theirs.similarity_pairwise(a, b))
+    ours.similarity_fn_name = theirs.similarity_fn_name = None
+    assert ours.similarity_fn_name == theirs.similarity_fn_name == "cosine"
+    for model in (ours, theirs):
+        with pytest.raises(ValueError, match="maxsim"):
+            model.similarity_fn_name = "maxsim"
+
+
+def test_settings_after_loading(make: Callable[..., Path]) -> None:
+    ours, theirs = load_both(make("bert", include_prompt=True, prompts=PROMPTS, normalize=False))
+    for model in (ours, theirs):
+        model.max_seq_length = 12
+        model.prompts["new"] = "the new: "
+        model.default_prompt_name = "new"
+        model.set_pooling_include_prompt(False)
+    assert ours.get_max_seq_length() == theirs.get_max_seq_length() == 12
+    assert_same(ours.encode(TEXTS), theirs.encode(TEXTS))
+    for context in ("truncate_embeddings", "truncate_sentence_embeddings"):
+        with getattr(ours, context)(7), getattr(theirs, context)(truncate_dim=7):
+            assert ours.get_embedding_dimension() == 7
+            assert_same(ours.encode(TEXTS), theirs.encode(TEXTS))
+    assert ours.truncate_dim is theirs.truncate_dim is None
+    with pytest.raises(InputError, match="max_length can be at most 128"):
+        ours.max_seq_length = 512
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "qwen3"])
+@pytest.mark.parametrize("method", ["preprocess", "tokenize"])
+def test_preprocess(both: Both, family: str, method: str) -> None:
+    ours, theirs = both(family)
+    for texts in (TEXTS, ["one"], ["the " * 300, ""]):
+        assert_same(getattr(ours, method)(texts), dict(getattr(theirs, method)(texts)))
+    assert_same(ours.preprocess(TEXTS, prompt="the: "), dict(theirs.preprocess(TEXTS, prompt="the: ")))
+    assert ours.preprocess([]) == theirs.preprocess([]) == {}
+
+
+def test_tokenizer_is_to_look_at(both: Both) -> None:
+    ours, theirs = both("bert")
+    text = "the quick brown fox"
+    assert ours.tokenizer.tokenize(text) == theirs.tokenizer.tokenize(text)
+    assert ours.tokenizer(text)["input_ids"] == theirs.tokenizer(text)["input_ids"]
+    assert ours.tokenizer.model_max_length == theirs.tokenizer.model_max_length
+    with pytest.raises(NotCovered, match="does not cover setting the tokenizer"):
+        ours.tokenizer = theirs.tokenizer
+
+
+def test_static_embeddings(make: Callable[..., Path], tmp_path: Path) -> None:
+    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(make("bert") / "tokenizer.json"))
+    static = sentence_transformers.SentenceTransformer(modules=[StaticEmbedding(tokenizer, embedding_dim=16)])
+    static.save(str(tmp_path / "static"), create_model_card=False)
+    ours, theirs = load_both(tmp_path / "static")
+    assert_same(ours.encode(TEXTS), theirs.encode(TEXTS))
+    assert ours.max_seq_length == theirs.max_seq_length
+    assert ours.tokenizer.encode("the").ids == theirs.tokenizer.encode("the").ids
+    with pytest.raises(NotCovered, match="static"):
+        ours.preprocess(TEXTS)
+
+
+@pytest.mark.parametrize("method", ["save", "save_pretrained"])
+def test_saved_folders_load_under_both(make: Callable[..., Path], tmp_path: Path, method: str) -> None:
+    ours, _ = load_both(make("bert"), prompts={"query": "q: "}, similarity_fn_name="dot", truncate_dim=9)
+    vectors = ours.encode_query(TEXTS)
+    (tmp_path / "model").mkdir()
+    getattr(ours, method)(str(tmp_path / "model"), create_model_card=False)
+    getattr(ours, method)(str(tmp_path / "model"))  # again, over it
+    for again in load_both(tmp_path / "model"):
+        assert_same(again.encode_query(TEXTS), vectors)
+        assert (again.similarity_fn_name, again.truncate_dim, again.prompts["query"]) == ("dot", 9, "q: ")
+    for options in ({"model_name": "x"}, {"train_datasets": ["y"]}, {"safe_serialization": False}):
+        with pytest.raises(InputError):
+            ours.save(str(tmp_path / "other"), **options)
+    assert not (tmp_path / "other").exists()
+
+
+def test_places_and_dtypes(both: Both) -> None:
+    ours, _ = both("bert")
+    assert ours.to("cpu") is ours.to(torch.device("cpu")) is ours.to(device="cpu:0", dtype=torch.float32) is ours
+    assert ours.eval() is ours.cpu() is ours.float() is ours.train(False) is ours.to(torch.float32) is ours
+    for move in (lambda: ours.half(), lambda: ours.bfloat16(), lambda: ours.to("cpu", torch.float16)):
+        with pytest.raises(NotCovered, match=r"chosen when loading: device='cuda', model_kwargs=\{'dtype'"):
+            move()
+    with pytest.raises(NotCovered, match="Munjang does not train yet"):
+        ours.train()
+    if not torch.cuda.is_available():
+        with pytest.raises(InputError, match="torch sees 0 CUDA devices"):
+            ours.cuda()
+
+
+def test_pickle_keeps_the_settings(make: Callable[..., Path]) -> None:
+    ours, _ = load_both(make("bert", normalize=False), prompts={"query": "the: "}, truncate_dim=11)
+    ours.max_seq_length, ours.similarity_fn_name = 15, "euclidean"
+    ours.set_pooling_include_prompt(False)
+    again = pickle.loads(pickle.dumps(ours))
+    assert (again.max_seq_length, again.similarity_fn_name, again.truncate_dim) == (15, "euclidean", 11)
+    assert np.array_equal(again.encode_query(TEXTS), ours.encode_query(TEXTS))
+
+
+def test_the_facade_is_ours(both: Both) -> None:
+    ours, _ = both("bert")
+    assert isinstance(ours.facade, BiEncoder)
+    assert "SentenceTransformer(" in repr(ours)
+    assert isinstance(SentenceTransformer.load(str(ours.facade.model.folder)), SentenceTransformer)
+    assert ours.supports("text")
+    assert not ours.supports("image")
+
+
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "code": ({"trust_remote_code": True}, "Code that comes with a checkpoint is never run"),
+    "modules": ({"modules": [torch.nn.Identity()]}, r"munjang\.BiEncoder\.load\(path, pooling="),
+    "backend": ({"backend": "onnx"}, "exports to no other engine"),
+    "card": ({"model_card_data": object()}, "no model cards"),
+    "config": ({"config_kwargs": {"hidden_dropout_prob": 0.5}}, r"config\.json"),
+    "attention": ({"model_kwargs": {"attn_implementation": "eager"}}, "Attention is picked for the device"),
+    "placing": ({"model_kwargs": {"device_map": "auto"}}, "Give device="),
+    "anything else": ({"model_kwargs": {"low_cpu_mem_usage": True}}, "Only dtype is"),
+    "padding": ({"tokenizer_kwargs": {"padding_side": "left"}}, "Nothing is padded"),
+    "dtype": ({"model_kwargs": {"dtype": "int3"}}, "Unknown dtype 'int3'"),
+    "prompt": ({"default_prompt_name": "nothing"}, "Unknown default prompt 'nothing'"),
+    "similarity": ({"similarity_fn_name": "closeness"}, "Unknown similarity"),
+}
+
+
+@pytest.mark.parametrize(("options", "message"), REFUSED.values(), ids=REFUSED)
+def test_refused_when_loading(tiny_bert: Path, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        SentenceTransformer(str(tiny_bert), device="cpu", **options)
+
+
+def test_no_name_and_no_folder() -> None:
+    with pytest.raises(CheckpointError, match="Give the folder or Hub name"):
+        SentenceTransformer()
+    with pytest.raises(CheckpointError, match="no folder"):
+        SentenceTransformer("./nowhere/at/all")
+
+
+@pytest.fixture
+def fetched(monkeypatch: pytest.MonkeyPatch, tiny_bert: Path) -> list[tuple[str, dict[str, Any]]]:
+    """What would be asked of the Hub; it answers with the tiny model."""
+    asked = []
+
+    def snapshot_download(name: str, **options: Any) -> str:
+        asked.append((name, options))
+        return str(tiny_bert)
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot_download)
+    return asked
+
+
+def test_names_on_the_hub(fetched: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = {"revision": "v1", "cache_folder": "/somewhere", "token": "t", "local_files_only": True}
+    for name in ("all-MiniLM-L6-v2", "intfloat/e5-small", "bert-base-uncased"):
+        SentenceTransformer(name, device="cpu", **wanted)
+    names = ["sentence-transformers/all-MiniLM-L6-v2", "intfloat/e5-small", "bert-base-uncased"]
+    assert list(dict.fromkeys(name for name, _ in fetched)) == names  # each in as many steps as its folders take
+    options = fetched[0][1]
+    assert (options["revision"], options["cache_dir"], options["token"]) == ("v1", "/somewhere", "t")
+    assert options["local_files_only"]
+    monkeypatch.setenv("SENTENCE_TRANSFORMERS_HOME", "/home")
+    SentenceTransformer("a/b", device="cpu", use_auth_token="old")
+    assert (fetched[-1][1]["cache_dir"], fetched[-1][1]["token"]) == ("/home", "old")
