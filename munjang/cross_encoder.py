@@ -152,7 +152,7 @@ class CrossEncoder:
         batch_tokens: int | None,
         progress: bool | None,
     ) -> Floats:
-        logits, num_cut = score_pairs(
+        logits, row_of, num_cut = score_pairs(
             self._executor, self.network, self.tokenizer, first, second, self.num_labels, batch_tokens, progress
         )
         if num_cut:
@@ -161,7 +161,8 @@ class CrossEncoder:
                 TruncationWarning,
                 stacklevel=3,
             )
-        scores: Floats = self._executor.call(lambda: activation(torch.from_numpy(logits))).numpy()
+        # before equal pairs are spread: torch rounds the end of a row otherwise, and they would no longer tie
+        scores: Floats = self._executor.call(lambda: activation(torch.from_numpy(logits))).numpy()[row_of]
         return scores[:, 0] if self.num_labels == 1 and scores.ndim == 2 else scores
 
     def _activation(self, given: Activation | None) -> Callable[[Tensor], Tensor]:

@@ -30,8 +30,8 @@ def score_pairs(
     num_labels: int,
     batch_tokens: int | None = None,
     progress: bool | None = None,
-) -> tuple[Floats, int]:
-    """Logits of all pairs in their order, and how many pairs were too long."""
+) -> tuple[Floats, Ints, int]:
+    """Logits of the distinct pairs, which of them each pair is, and how many pairs were too long."""
     pairs: dict[tuple[str, str], int] = {}
     row_of = np.array([pairs.setdefault(pair, len(pairs)) for pair in zip(first, second, strict=True)], np.int64)
     encoder = getattr(network, "encoder", None)
@@ -44,7 +44,7 @@ def score_pairs(
         for rows, _, logits in compute(executor, stream, network, batch_tokens, pad_id):
             out[rows] = logits.float().numpy()
             bar.advance(len(rows))
-    return out[row_of], int(is_cut[row_of].sum())
+    return out, row_of, int(is_cut[row_of].sum())
 
 
 def _tokenized(

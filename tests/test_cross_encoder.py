@@ -1,0 +1,301 @@
+"""CrossEncoder: pairs in, scores out, ranked and refused."""
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from munjang import CrossEncoder
+from munjang.cross_encoder import split_pairs
+from munjang.errors import CheckpointError, InputError, TruncationWarning
+from munjang.nn import heads
+from tests.texts import HOSTILE, mixed
+
+PAIRS = list(zip(mixed(20, longest=15), mixed(20, seed=1, longest=15), strict=True))
+
+
+@pytest.fixture(scope="module")
+def scorer(make: Callable[..., Path]) -> CrossEncoder:
+    return CrossEncoder.load(make("bert", kind="classifier", num_labels=1))
+
+
+@pytest.fixture(scope="module")
+def labels(make: Callable[..., Path]) -> CrossEncoder:
+    return CrossEncoder.load(make("bert", kind="classifier", num_labels=3))
+
+
+# predict
+
+
+def test_shapes(scorer: CrossEncoder, labels: CrossEncoder) -> None:
+    assert scorer.predict(PAIRS).shape == (20,)
+    assert labels.predict(PAIRS).shape == (20, 3)
+    assert scorer.predict(PAIRS).dtype == labels.predict(PAIRS).dtype == np.float32
+    assert np.ndim(scorer.predict(("a", "b"))) == 0
+    assert labels.predict(["a", "b"]).shape == (3,)
+    assert scorer.predict([("a", "b")]).shape == (1,)
+    assert scorer.predict([]).shape == (0,)
+    assert labels.predict([]).shape == (0, 3)
+    assert (scorer.num_labels, labels.num_labels) == (1, 3)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        PAIRS,
+        tuple(PAIRS),
+        [list(pair) for pair in PAIRS],
+        np.array(PAIRS),
+        np.array(PAIRS, object),
+        iter(PAIRS),
+        zip(*zip(*PAIRS, strict=True), strict=True),
+    ],
+    ids=["list", "tuple", "lists", "array", "objects", "iterator", "zip"],
+)
+def test_kinds_of_pairs(scorer: CrossEncoder, given: Any) -> None:
+    np.testing.assert_allclose(scorer.predict(given), scorer.predict(PAIRS), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("text", "list of .text, text., not str"),
+        (None, "list of .text, text., not NoneType"),
+        (5, "not int"),
+        ({"a": "b"}, "not dict"),
+        ({("a", "b")}, "not set"),
+        (["a", "b", "c"], "Pair 0 should be two texts, not 'a'"),
+        ([("a", "b"), ("a",)], r"Pair 1 should be two texts, not \('a',\)"),
+        ([("a", "b", "c")], "Pair 0 should be two texts"),
+        ([("a", "b"), "ab"], "Pair 1 should be two texts, not 'ab'"),
+        ([("a", None)], "Item 0 of the second texts is missing"),
+        ([("a", "b"), (b"a", "b")], "Item 1 of the first texts is bytes"),
+        ([("a", ["b"])], "Item 0 of the second texts is list"),
+        (np.zeros((2, 2)), "Item 0 of the first texts is float"),
+    ],
+    ids=lambda given: repr(given)[:20],
+)
+def test_refused_by_name(scorer: CrossEncoder, given: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        scorer.predict(given)
+
+
+def test_split_pairs() -> None:
+    assert split_pairs(("a", "b")) == (["a"], ["b"], True)
+    assert split_pairs([("a", "b"), ["c", "d"]]) == (["a", "c"], ["b", "d"], False)
+    assert split_pairs([]) == ([], [], False)
+
+
+def test_a_score_is_the_same_alone_and_in_any_batch(scorer: CrossEncoder) -> None:
+    whole = scorer.predict(PAIRS, activation="Identity")
+    alone = np.array([scorer.predict(pair, activation="Identity") for pair in PAIRS])
+    order = np.random.default_rng(0).permutation(20)
+    np.testing.assert_allclose(alone, whole, atol=2e-5 * np.abs(whole).max())
+    shuffled = scorer.predict([PAIRS[row] for row in order], activation="Identity", batch_tokens=50)
+    np.testing.assert_allclose(shuffled, whole[order], atol=2e-5 * np.abs(whole).max())
+
+
+def test_the_two_sides_differ(scorer: CrossEncoder) -> None:
+    turned = [(b, a) for a, b in PAIRS]
+    assert np.abs(scorer.predict(PAIRS) - scorer.predict(turned)).max() > 1e-3
+
+
+def test_equal_pairs_are_computed_once(scorer: CrossEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    forward = scorer.network.encoder.forward
+
+    def counting(batch: Any) -> Any:
+        seen.append(batch.num_tokens)
+        return forward(batch)
+
+    monkeypatch.setattr(scorer.network.encoder, "forward", counting)
+    found = scorer.predict([*PAIRS, *PAIRS[::-1], *PAIRS])
+    tokens = scorer.tokenizer.pairs([a for a, _ in PAIRS], [b for _, b in PAIRS])
+    assert sum(seen) == tokens.lengths.sum()  # no padding, no pair twice
+    np.testing.assert_array_equal(found[:20], found[20:40][::-1])
+    np.testing.assert_array_equal(found[:20], found[40:])
+
+
+def test_every_text_is_tokenized_once(scorer: CrossEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+    bodies = scorer.tokenizer.bodies
+    monkeypatch.setattr(scorer.tokenizer, "bodies", lambda texts: (seen.extend(texts), bodies(texts))[1])
+    scorer.rank("fox", ["one", "two", "fox"])
+    assert sorted(seen) == ["fox", "one", "two"]
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "xlm-roberta"])
+def test_hostile_pairs(make: Callable[..., Path], family: str) -> None:
+    scorer = CrossEncoder.load(make(family, kind="classifier", num_labels=1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TruncationWarning)
+        scores = scorer.predict(list(zip(HOSTILE, HOSTILE[::-1], strict=True)))
+    assert np.isfinite(scores).all()
+    assert scorer.predict(("", "")) == pytest.approx(scorer.predict([("", ""), ("a", "b")])[0], abs=1e-5)
+
+
+def test_long_pairs(scorer: CrossEncoder) -> None:
+    long = "word " * 200_000
+    with pytest.warns(TruncationWarning, match="3 of 4 pairs are longer than 100 tokens") as caught:
+        scores = scorer.predict([(long, "a"), ("a", "b"), ("a", long), (long, "a")])
+    assert caught[0].filename == __file__
+    assert np.isfinite(scores).all()
+    assert scores[0] == scores[3]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        scorer.predict(PAIRS[:3])
+
+
+def test_max_length(make: Callable[..., Path]) -> None:
+    scorer = CrossEncoder.load(make("bert", kind="classifier", num_labels=1))
+    scorer.max_length = 8
+    with pytest.warns(TruncationWarning, match="longer than 8 tokens"):
+        scorer.predict(("the quick brown fox", "jumps over lazy dogs"))
+    for tokens in (3, 129, None):
+        with pytest.raises(InputError, match="max_length"):
+            scorer.max_length = tokens
+
+
+# Activations
+
+
+def test_activations(scorer: CrossEncoder, labels: CrossEncoder) -> None:
+    logits, many = scorer.predict(PAIRS, activation="Identity"), labels.predict(PAIRS, activation="Identity")
+    sigmoid = 1 / (1 + np.exp(-logits))
+    np.testing.assert_allclose(scorer.predict(PAIRS), sigmoid, atol=1e-6)  # one label: a probability
+    np.testing.assert_allclose(labels.predict(PAIRS), many, atol=1e-6)  # several: as they are
+    np.testing.assert_allclose(scorer.predict(PAIRS, activation="sigmoid"), sigmoid, atol=1e-6)
+    np.testing.assert_allclose(scorer.predict(PAIRS, activation=nn.Tanh()), np.tanh(logits), atol=1e-6)
+    np.testing.assert_allclose(scorer.predict(PAIRS, activation=lambda x: x * 2), logits * 2, rtol=1e-6)
+    softmax = np.exp(many) / np.exp(many).sum(1, keepdims=True)
+    np.testing.assert_allclose(labels.predict(PAIRS, activation="Softmax"), softmax, atol=1e-6)
+    np.testing.assert_allclose(labels.predict(PAIRS[0], activation="Softmax"), softmax[0], atol=1e-6)
+
+
+def test_activations_refused(scorer: CrossEncoder) -> None:
+    with pytest.raises(InputError, match=r"Unknown activation 'Sigmoyd'.*Did you mean 'Sigmoid'"):
+        scorer.predict(PAIRS, activation="Sigmoyd")
+    with pytest.raises(InputError, match="a name or a function of a tensor, not int"):
+        scorer.predict(PAIRS, activation=3)  # type: ignore[arg-type]
+
+    def broken(logits: torch.Tensor) -> torch.Tensor:
+        raise RuntimeError("my own mistake")
+
+    with pytest.raises(RuntimeError, match="my own mistake"):
+        scorer.predict(PAIRS, activation=broken)
+    assert scorer.predict(PAIRS).shape == (20,)
+
+
+# rank
+
+
+def test_rank_is_predict_in_order(scorer: CrossEncoder) -> None:
+    documents = mixed(30, seed=2, longest=10)
+    hits = scorer.rank("the quick fox", documents)
+    scores = scorer.predict([("the quick fox", document) for document in documents])
+    assert sorted(hit.index for hit in hits) == list(range(30))
+    assert [hit.text for hit in hits] == [documents[hit.index] for hit in hits]
+    np.testing.assert_allclose([hit.score for hit in hits], scores[[hit.index for hit in hits]], atol=1e-6)
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+    assert {hit.scale for hit in hits} == {"sigmoid"}
+    assert scorer.rank("the quick fox", documents, top_k=4) == hits[:4]
+    assert scorer.rank("the quick fox", documents, top_k=100) == hits
+
+
+def test_rank_many_is_rank(scorer: CrossEncoder) -> None:
+    queries = ["one fox", "two dogs", "nothing", "one fox"]
+    documents = [mixed(5, seed=3, longest=8), mixed(9, seed=4, longest=8), [], np.array(["a", "b"])]
+    many = scorer.rank_many(queries, documents, top_k=3)
+    assert [len(hits) for hits in many] == [3, 3, 0, 2]
+    for query, each, hits in zip(queries, documents, many, strict=True):
+        alone = scorer.rank(query, each, top_k=3)
+        assert [(hit.index, hit.text) for hit in hits] == [(hit.index, hit.text) for hit in alone]
+        np.testing.assert_allclose([hit.score for hit in hits], [hit.score for hit in alone], atol=1e-6)
+    assert scorer.rank_many([], []) == []
+
+
+def test_ties_keep_their_order(scorer: CrossEncoder) -> None:
+    hits = scorer.rank("query", ["same", "same", "other", "same"])
+    same = [hit.index for hit in hits if hit.text == "same"]
+    assert same == [0, 1, 3]
+    many = scorer.rank("query", ["same", "b", "c", "d", "e"] * 7)  # the last ones are where torch rounds otherwise
+    assert [hit.index for hit in many if hit.text == "same"] == list(range(0, 35, 5))
+    flat = scorer.rank("query", ["c", "a", "b"], activation=lambda logits: logits * 0)
+    assert [hit.index for hit in flat] == [0, 1, 2]
+
+
+def test_scores_that_are_no_numbers_come_last(scorer: CrossEncoder) -> None:
+    def holes(logits: torch.Tensor) -> torch.Tensor:
+        out = logits.clone()
+        out[0] = float("nan")
+        return out
+
+    assert [hit.index for hit in scorer.rank("query", ["a", "b", "c"], activation=holes)][-1] == 0
+
+
+@pytest.mark.parametrize(
+    ("activation", "scale"),
+    [(None, "sigmoid"), ("Identity", "logit"), ("Tanh", "tanh"), (nn.Sigmoid(), "sigmoid"), (torch.sigmoid, "custom")],
+)
+def test_every_hit_says_its_scale(scorer: CrossEncoder, activation: Any, scale: str) -> None:
+    assert scorer.rank("query", ["a"], activation=activation)[0].scale == scale
+
+
+def test_rank_refused(scorer: CrossEncoder, labels: CrossEncoder) -> None:
+    for call, message in (
+        (lambda: labels.rank("a", ["b"]), "needs one score a pair; this model has 3 labels"),
+        (lambda: scorer.rank("a", ["b"], top_k=0), "top_k must be at least 1, not 0"),
+        (lambda: scorer.rank("a", "b"), "documents should be a list of strings, not str"),
+        (lambda: scorer.rank("a", [None]), "Item 0 of the documents is missing"),
+        (lambda: scorer.rank(["a"], ["b"]), "Item 0 of the queries is list"),
+        (lambda: scorer.rank_many("ab", [["a"], ["b"]]), "queries should be a list of strings, not str"),
+        (lambda: scorer.rank_many(["a"], [["a"], ["b"]]), "There are 1 queries and 2 lists of documents"),
+    ):
+        with pytest.raises(InputError, match=message):
+            call()
+    assert scorer.rank("query", []) == []
+
+
+# The model as a thing
+
+
+def test_create_save_and_load(make: Callable[..., Path], tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    scorer = CrossEncoder.create(make("bert"), num_labels=2)
+    assert scorer.predict(PAIRS).shape == (20, 2)
+    scorer.save(tmp_path / "saved")
+    again = CrossEncoder.load(tmp_path / "saved")
+    np.testing.assert_allclose(again.predict(PAIRS), scorer.predict(PAIRS), atol=1e-6)
+    assert again.fingerprint == scorer.fingerprint
+    with pytest.raises(InputError, match="num_labels must be at least 1, not 0"):
+        CrossEncoder.create(make("bert"), num_labels=0)
+    with pytest.raises(CheckpointError, match="No re-ranker is bundled"):
+        CrossEncoder.load()
+
+
+def test_the_checkpoints_own_activation(make: Callable[..., Path], tmp_path: Path) -> None:
+    scorer = CrossEncoder.load(make("bert", kind="classifier", num_labels=1))
+    for name in ("Identity", "Sigmoid", "Tanh"):
+        scorer.activation = heads.ACTIVATIONS[name]()
+        scorer.save(tmp_path / name)
+        again = CrossEncoder.load(tmp_path / name)
+        assert type(again.activation).__name__ == name
+        np.testing.assert_allclose(again.predict(PAIRS), scorer.predict(PAIRS), atol=1e-6)
+
+
+def test_ids_that_the_model_has_no_row_for(make: Callable[..., Path]) -> None:
+    scorer = CrossEncoder.load(make("bert", kind="classifier", num_labels=1))
+    scorer.tokenizer.rust.add_tokens(["brandnew"])
+    scorer.tokenizer.lookup = None
+    with pytest.raises(CheckpointError, match=r"gives the id .* a token was added without a row"):
+        scorer.predict(("a brandnew word", "b"))
+
+
+def test_info(labels: CrossEncoder) -> None:
+    facts = labels.info()
+    assert (facts["kind"], facts["labels"], facts["scale"]) == ("cross-encoder", 3, "logit")
