@@ -7,6 +7,7 @@ checkpoint has and what its tensors are called; the arithmetic is here, once.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -113,31 +114,44 @@ class Block(nn.Module):
         self.inner_norm = nn.LayerNorm(width, shape.norm_eps, bias=shape.has_norm_bias)
 
     def attention(
-        self, x_TD: Tensor, batch: Packed, bias: Bias | None, rotary: Tensor | None, window: int | None
+        self,
+        x_TD: Tensor,
+        onto_TD: Tensor,
+        batch: Packed,
+        bias: Bias | None,
+        rotary: Tensor | None,
+        window: int | None,
     ) -> Tensor:
+        """The attention of `x_TD`, added to `onto_TD`."""
         heads = self.shape.num_heads
         qkv_T3NK = self.qkv(x_TD).view(len(x_TD), 3, heads, x_TD.shape[1] // heads)
         if rotary is not None:
             qkv_T3NK = rotate(qkv_T3NK, rotary)
         seen_TNK = attend(qkv_T3NK, batch, bias, self.shape.attention_dropout if self.training else 0.0, window)
-        return F.dropout(self.out(seen_TNK.reshape(x_TD.shape)), self.shape.out_dropout, self.training)
+        return self._added(self.out, seen_TNK.reshape(x_TD.shape), onto_TD, self.shape.out_dropout)
 
-    def inner(self, x_TD: Tensor) -> Tensor:
+    def inner(self, x_TD: Tensor, onto_TD: Tensor) -> Tensor:
+        """The feed-forward part of `x_TD`, added to `onto_TD`."""
         if self.shape.has_gate:
             up, gate = self.up(x_TD).chunk(2, dim=-1)
             up = F.dropout(self.activation(up) * gate, self.shape.inner_dropout, self.training)
         else:
             up = self.up(x_TD, self.activation)
-        return F.dropout(self.down(up), self.shape.down_dropout, self.training)
+        return self._added(self.down, up, onto_TD, self.shape.down_dropout)
+
+    def _added(self, linear: Linear, x_TD: Tensor, onto_TD: Tensor, dropout: float) -> Tensor:
+        if self.training and dropout:
+            return onto_TD + F.dropout(linear(x_TD), dropout)
+        return cast(Tensor, linear(x_TD, onto_TD=onto_TD))
 
     def forward(
         self, x_TD: Tensor, batch: Packed, bias: Bias | None, rotary: Tensor | None, window: int | None
     ) -> Tensor:
         if self.shape.is_pre_norm:
-            x_TD = x_TD + self.attention(self.attention_norm(x_TD), batch, bias, rotary, window)
-            return x_TD + self.inner(self.inner_norm(x_TD))
-        x_TD = self.attention_norm(x_TD + self.attention(x_TD, batch, bias, rotary, window))
-        return self.inner_norm(x_TD + self.inner(x_TD))
+            x_TD = self.attention(self.attention_norm(x_TD), x_TD, batch, bias, rotary, window)
+            return self.inner(self.inner_norm(x_TD), x_TD)
+        x_TD = self.attention_norm(self.attention(x_TD, x_TD, batch, bias, rotary, window))
+        return cast(Tensor, self.inner_norm(self.inner(x_TD, x_TD)))
 
 
 class Encoder(nn.Module):

@@ -56,25 +56,37 @@ class Linear(nn.Linear):
         """Copies and pickles are without the packed weights, which torch can't copy."""
         return {name: value for name, value in self.__dict__.items() if name != "packed"}
 
-    def forward(self, x_TD: Tensor, activation: Callable[[Tensor], Tensor] | None = None) -> Tensor:
-        """The linear map, and an activation behind it if given."""
+    def forward(
+        self, x_TD: Tensor, activation: Callable[[Tensor], Tensor] | None = None, onto_TD: Tensor | None = None
+    ) -> Tensor:
+        """The linear map, with an activation behind it, or added to `onto_TD`."""
         if self.packed is None or not len(x_TD) or torch.is_grad_enabled():
             out = F.linear(x_TD, self.weight, self.bias)
+            if onto_TD is not None:
+                return onto_TD + out
             return out if activation is None else activation(out)
         if len(x_TD) <= BLOCK:
-            return self._block(x_TD, activation)
+            return self._block(x_TD, activation, onto_TD)
         out = x_TD.new_empty(len(x_TD), self.out_features)
         for start in range(0, len(x_TD), BLOCK):
-            out[start : start + BLOCK] = self._block(x_TD[start : start + BLOCK], activation)
+            part = slice(start, start + BLOCK)
+            out[part] = self._block(x_TD[part], activation, None if onto_TD is None else onto_TD[part])
         return out
 
-    def _block(self, x_TD: Tensor, activation: Callable[[Tensor], Tensor] | None) -> Tensor:
+    def _block(
+        self, x_TD: Tensor, activation: Callable[[Tensor], Tensor] | None, onto_TD: Tensor | None
+    ) -> Tensor:
         rows = len(x_TD)
         spare = -rows % next(step for most, step in STEPS if rows <= most)
         if spare:
             x_TD = F.pad(x_TD, (0, 0, 0, spare))
+            onto_TD = None if onto_TD is None else F.pad(onto_TD, (0, 0, 0, spare))
+        out: Tensor
+        if onto_TD is not None:
+            out = torch.ops.mkldnn._linear_pointwise.binary(x_TD, onto_TD, self.packed, self.bias, "add")
+            return out[:rows]
         fused = FUSED.get(activation, ("none", [], ""))
-        out: Tensor = torch.ops.mkldnn._linear_pointwise(x_TD, self.packed, self.bias, *fused)[:rows]
+        out = torch.ops.mkldnn._linear_pointwise(x_TD, self.packed, self.bias, *fused)[:rows]
         return out if activation is None or activation in FUSED else activation(out)
 
 

@@ -5,8 +5,9 @@ and truncation are added here, so nothing is set on the shared `tokenizers` obje
 threads may use it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from munjang.text.lookup import ChunkLookup, encode_whole
 from munjang.text.packing import cumulative
 from munjang.types import Ids, Ints
 
+GROUP = 1 << 20  # characters tokenized together: each takes 40 bytes and more on the way
 PROBES = ("a", "가", "1", "the", "!", "中")
 
 
@@ -85,7 +87,8 @@ class Tokenizer:
         """Flat ids without special tokens, and how many each text has."""
         if not texts:
             return np.zeros(0, np.int32), np.zeros(0, np.int64)
-        flat, lengths = encode_whole(self.rust, texts) if self.lookup is None else self.lookup(texts)
+        way = (lambda part: encode_whole(self.rust, part)) if self.lookup is None else self.lookup
+        flat, lengths = (np.concatenate(part) for part in zip(*map(way, _groups(texts)), strict=True))
         if self.dropped is None:
             return flat, lengths
         kept = flat != self.dropped
@@ -163,6 +166,14 @@ class Tokenizer:
         raise CheckpointError(
             f"This tokenizer gives no tokens for any of {', '.join(PROBES)}; its tokenizer.json is damaged."
         )
+
+
+def _groups(texts: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Texts in their order, as many at a time as have about GROUP characters."""
+    ends = np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)))
+    cuts = np.searchsorted(ends, np.arange(GROUP, int(ends[-1]), GROUP)) + 1
+    edges = np.unique(np.concatenate([[0], cuts, [len(texts)]])).tolist()
+    return (texts[a:b] for a, b in pairwise(edges))
 
 
 def _template(found: Encoding, texts: int) -> Template:

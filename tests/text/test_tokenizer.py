@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer as RustTokenizer
-from tokenizers import processors
+from tokenizers import pre_tokenizers, processors
 
 from munjang.errors import CheckpointError, InputError
+from munjang.text import tokenizer as tokenizers
 from munjang.text.tokenizer import Tokenizer, Tokens, longest_first
 from tests.models import make_tokenizer
 from tests.texts import HOSTILE, PIECES, hostile, mixed
@@ -99,6 +100,24 @@ def test_a_million_characters(kind: str) -> None:
         flat, lengths = tokenizer.bodies([text])
         assert flat.tolist() == tokenizer.rust.encode(text, add_special_tokens=False).ids
         assert lengths.tolist() == [len(flat)]
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "unknown"])
+@pytest.mark.parametrize("size", [1, 7, 100, 5000])
+def test_a_few_texts_at_a_time(kind: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many characters there are, only so many are on the way at once."""
+    rust = fresh("wordpiece" if kind == "unknown" else kind)
+    if kind == "unknown":
+        rust.pre_tokenizer = pre_tokenizers.Whitespace()
+    whole, texts = Tokenizer(rust), ["", "", *mixed(40, longest=20), "", *HOSTILE[:20], "x" * 300, "", ""]
+    assert (whole.lookup is None) is (kind == "unknown")
+    expected = split(whole(texts))
+    monkeypatch.setattr(tokenizers, "GROUP", size)
+    groups = list(tokenizers._groups(texts))
+    assert [text for group in groups for text in group] == texts
+    assert all(sum(map(len, group[:-1])) < 2 * size for group in groups)
+    assert split(Tokenizer(rust)(texts)) == expected
+    assert split(Tokenizer(rust)(["", ""])) == split(whole(["", ""]))
 
 
 def test_strings_of_numpy_are_strings() -> None:
