@@ -8,10 +8,10 @@
 
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 import torch
@@ -105,8 +105,9 @@ class CrossEncoder:
         `activation` None: the checkpoint's own, else sigmoid for one label and none for several. A name such as
         `Sigmoid`, `Identity` or `Softmax`, or any function of a tensor, replaces it.
         """
+        function = self.activation if activation is None else pick_activation(activation)
         first, second, is_single = split_pairs(pairs)
-        scores = self._scores(first, second, self._activation(activation), batch_tokens, progress)
+        scores = self._scores(first, second, function, batch_tokens, progress)
         return scores[0] if is_single else scores
 
     def rank(self, query: str, documents: Any, top_k: int | None = None, **options: Any) -> list[Hit]:
@@ -116,7 +117,7 @@ class CrossEncoder:
     def rank_many(
         self,
         queries: Any,
-        documents_per_query: Sequence[Any],
+        documents_per_query: Iterable[Any],
         top_k: int | None = None,
         activation: Activation | None = None,
         batch_tokens: int | None = None,
@@ -125,17 +126,20 @@ class CrossEncoder:
         """`rank` for many queries at once: every text is tokenized once, and all pairs are packed together."""
         if self.num_labels != 1:
             raise InputError(f"Ranking needs one score a pair; this model has {self.num_labels} labels. Use predict.")
-        if top_k is not None and top_k < 1:
-            raise InputError(f"top_k must be at least 1, not {top_k}.")
+        if top_k is not None and (not isinstance(top_k, SupportsIndex) or top_k < 1):
+            raise InputError(f"top_k must be a whole number, at least 1, not {top_k!r}.")
         asked = as_texts(queries, "queries")
+        if isinstance(documents_per_query, str) or not isinstance(documents_per_query, Iterable):
+            given = type(documents_per_query).__name__
+            raise InputError(f"documents_per_query should be a list of documents for each query, not {given}.")
         documents = [as_texts(each, "documents") for each in documents_per_query]
         if len(asked) != len(documents):
             raise InputError(f"There are {len(asked)} queries and {len(documents)} lists of documents.")
         first = [query for query, each in zip(asked, documents, strict=True) for _ in each]
         second = [document for each in documents for document in each]
-        function = self._activation(activation)
+        function = self.activation if activation is None else pick_activation(activation)
         scores = self._scores(first, second, function, batch_tokens, progress)
-        scale = heads.scale_of(function) if isinstance(function, nn.Module) else "custom"
+        scale = heads.scale_of(function)
         hits, start = [], 0
         for each in documents:
             part = scores[start : start + len(each)]
@@ -162,20 +166,17 @@ class CrossEncoder:
                 stacklevel=3,
             )
         # before equal pairs are spread: torch rounds the end of a row otherwise, and they would no longer tie
-        scores: Floats = self._executor.call(lambda: activation(torch.from_numpy(logits))).numpy()[row_of]
-        return scores[:, 0] if self.num_labels == 1 and scores.ndim == 2 else scores
+        found = self._executor.call(lambda: activation(torch.from_numpy(logits)))
+        return scores_of(found, *logits.shape)[row_of]
 
-    def _activation(self, given: Activation | None) -> Callable[[Tensor], Tensor]:
-        if given is None:
-            return self.activation
-        if isinstance(given, str):
-            names = {name.lower(): name for name in heads.ACTIVATIONS}
-            if given.lower() not in names:
-                raise unknown("activation", given, heads.ACTIVATIONS)
-            return heads.ACTIVATIONS[names[given.lower()]]()
-        if not callable(given):
-            raise InputError(f"activation should be a name or a function of a tensor, not {type(given).__name__}.")
-        return given
+    @property
+    def activation(self) -> Any:
+        """What makes scores of logits where a call names nothing else; set it by name or as a function."""
+        return self._activation
+
+    @activation.setter
+    def activation(self, given: Activation) -> None:
+        self._activation = pick_activation(given)
 
     @property
     def max_length(self) -> int | None:
@@ -208,6 +209,31 @@ class CrossEncoder:
             "device": str(self.device),
             "dtype": str(self.dtype).removeprefix("torch."),
         }
+
+
+def pick_activation(given: Activation) -> Callable[[Tensor], Tensor]:
+    """An activation by its name in any case, or the function itself."""
+    if isinstance(given, str):
+        names = {name.lower(): name for name in heads.ACTIVATIONS}
+        if given.lower() not in names:
+            raise unknown("activation", given, heads.ACTIVATIONS)
+        return heads.ACTIVATIONS[names[given.lower()]]()
+    if not callable(given) or isinstance(given, type):
+        raise InputError(f"activation should be a name or a function of a tensor, not {given!r:.60}.")
+    return given
+
+
+def scores_of(found: Any, num_pairs: int, num_labels: int) -> Floats:
+    """What an activation made of logits [B, labels], as floats: [B] for one label, [B] or [B, any] for several."""
+    is_tensor = isinstance(found, Tensor)
+    if is_tensor and num_labels == 1 and found.shape == (num_pairs, 1):
+        found = found[:, 0]
+    if not is_tensor or found.shape[:1] != (num_pairs,) or found.ndim > min(num_labels, 2):
+        given = f"one of shape {list(found.shape)}" if is_tensor else type(found).__name__
+        wanted = f"a tensor [{num_pairs}, ...] of logits [{num_pairs}, {num_labels}]"
+        raise InputError(f"The activation should make {wanted}, not {given}.")
+    scores: Floats = found.float().numpy()
+    return scores
 
 
 def split_pairs(pairs: Any) -> tuple[list[str], list[str], bool]:

@@ -1,7 +1,9 @@
 """CrossEncoder: pairs in, scores out, ranked and refused."""
 
+import pickle
 import warnings
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ from torch import nn
 
 from munjang import CrossEncoder
 from munjang.cross_encoder import split_pairs
-from munjang.errors import CheckpointError, InputError, TruncationWarning
+from munjang.errors import CheckpointError, InputError, MunjangError, TruncationWarning, UnsupportedModel
 from munjang.nn import heads
 from tests.texts import HOSTILE, mixed
 
@@ -180,8 +182,9 @@ def test_activations(scorer: CrossEncoder, labels: CrossEncoder) -> None:
 def test_activations_refused(scorer: CrossEncoder) -> None:
     with pytest.raises(InputError, match=r"Unknown activation 'Sigmoyd'.*Did you mean 'Sigmoid'"):
         scorer.predict(PAIRS, activation="Sigmoyd")
-    with pytest.raises(InputError, match="a name or a function of a tensor, not int"):
-        scorer.predict(PAIRS, activation=3)  # type: ignore[arg-type]
+    for given in (3, nn.Sigmoid):  # the class instead of an instance
+        with pytest.raises(InputError, match=f"a name or a function of a tensor, not {given!r}"):
+            scorer.predict(PAIRS, activation=given)  # type: ignore[arg-type]
 
     def broken(logits: torch.Tensor) -> torch.Tensor:
         raise RuntimeError("my own mistake")
@@ -189,6 +192,48 @@ def test_activations_refused(scorer: CrossEncoder) -> None:
     with pytest.raises(RuntimeError, match="my own mistake"):
         scorer.predict(PAIRS, activation=broken)
     assert scorer.predict(PAIRS).shape == (20,)
+
+
+@pytest.mark.parametrize(
+    ("function", "given"),
+    [
+        (lambda logits: logits.sum(), r"shape \[\]"),
+        (lambda logits: logits[:, 0].sum(0, keepdim=True), r"shape \[1\]"),
+        (lambda logits: logits.repeat(1, 2), r"shape \[20, 2\]"),  # which of the two would be the score?
+        (lambda logits: logits.numpy(), "ndarray"),
+        (lambda logits: None, "NoneType"),
+    ],
+)
+def test_activations_that_give_no_scores(scorer: CrossEncoder, function: Any, given: str) -> None:
+    with pytest.raises(InputError, match=rf"a tensor \[20, \.\.\.\] of logits \[20, 1\], not .*{given}"):
+        scorer.predict(PAIRS, activation=function)
+
+
+def test_activations_of_another_shape_or_type(scorer: CrossEncoder, labels: CrossEncoder) -> None:
+    logits = scorer.predict(PAIRS, activation="Identity")
+    for function in (lambda x: x[:, 0], lambda x: x.double(), nn.PReLU(init=1)):  # flat, wider, with a gradient
+        found = scorer.predict(PAIRS, activation=function)
+        assert found.dtype == np.float32
+        np.testing.assert_allclose(found, logits, rtol=1e-6)
+    assert scorer.predict(PAIRS, activation=torch.Tensor.bfloat16).dtype == np.float32
+    best = labels.predict(PAIRS, activation=lambda x: x.argmax(1))
+    np.testing.assert_array_equal(best, labels.predict(PAIRS).argmax(1))
+
+
+def test_the_activation_of_a_model_is_a_setting(make: Callable[..., Path], tmp_path: Path) -> None:
+    scorer = CrossEncoder.load(make("bert", kind="classifier", num_labels=1))
+    logits = scorer.predict(PAIRS, activation="Identity")
+    scorer.activation = "tanh"
+    assert (scorer.info()["activation"], scorer.info()["scale"]) == ("Tanh", "tanh")
+    np.testing.assert_allclose(scorer.predict(PAIRS), np.tanh(logits), atol=1e-6)
+    with pytest.raises(InputError, match="Unknown activation 'tan'"):
+        scorer.activation = "tan"
+    scorer.activation = torch.sin
+    assert scorer.info()["scale"] == scorer.rank("a", ["b"])[0].scale == "custom"
+    np.testing.assert_allclose(scorer.predict(PAIRS), np.sin(logits), atol=1e-6)
+    with pytest.raises(UnsupportedModel, match="not on the list of safe ones"):  # a folder that would never load
+        scorer.save(tmp_path / "sine")
+    assert not (tmp_path / "sine").exists()
 
 
 # rank
@@ -249,7 +294,13 @@ def test_every_hit_says_its_scale(scorer: CrossEncoder, activation: Any, scale: 
 def test_rank_refused(scorer: CrossEncoder, labels: CrossEncoder) -> None:
     for call, message in (
         (lambda: labels.rank("a", ["b"]), "needs one score a pair; this model has 3 labels"),
-        (lambda: scorer.rank("a", ["b"], top_k=0), "top_k must be at least 1, not 0"),
+        (lambda: scorer.rank("a", ["b"], top_k=0), "top_k must be a whole number, at least 1, not 0"),
+        (lambda: scorer.rank("a", ["b"], top_k=1.5), "top_k must be a whole number, at least 1, not 1.5"),
+        (lambda: scorer.rank("a", ["b"], top_k="3"), "top_k must be a whole number, at least 1, not '3'"),
+        (lambda: scorer.rank("a", None), "documents should be a list of strings, not missing"),
+        (lambda: scorer.rank(None, ["b"]), "Item 0 of the queries is missing"),
+        (lambda: scorer.rank_many(["a"], None), "a list of documents for each query, not NoneType"),
+        (lambda: scorer.rank_many(["a"], "b"), "a list of documents for each query, not str"),
         (lambda: scorer.rank("a", "b"), "documents should be a list of strings, not str"),
         (lambda: scorer.rank("a", [None]), "Item 0 of the documents is missing"),
         (lambda: scorer.rank(["a"], ["b"]), "Item 0 of the queries is list"),
@@ -259,9 +310,42 @@ def test_rank_refused(scorer: CrossEncoder, labels: CrossEncoder) -> None:
         with pytest.raises(InputError, match=message):
             call()
     assert scorer.rank("query", []) == []
+    assert len(scorer.rank("query", ["a", "b"], top_k=np.int64(1))) == 1
+
+
+def test_long_documents_are_counted(scorer: CrossEncoder) -> None:
+    long = "word " * 300
+    with pytest.warns(TruncationWarning, match="2 of 3 pairs are longer than 100 tokens"):
+        hits = scorer.rank("query", [long, "short", long])
+    assert [hit.index for hit in hits if hit.text == long] == [0, 2]
 
 
 # The model as a thing
+
+
+def test_many_threads_at_once(scorer: CrossEncoder) -> None:
+    parts = [PAIRS[start:] + PAIRS[:start] for start in range(20)] * 3
+    expected = scorer.predict(PAIRS, activation="Identity")
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda part: scorer.predict(part, activation="Identity", batch_tokens=60), parts))
+    for number, scores in enumerate(found):
+        np.testing.assert_allclose(scores, np.roll(expected, -number), atol=2e-5 * np.abs(expected).max())
+
+
+def test_a_model_pickles_as_its_path_and_settings(make: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = make("bert", kind="classifier", num_labels=1)
+    monkeypatch.chdir(folder.parent)
+    scorer = CrossEncoder.load(folder.name, threads=1)
+    scorer.max_length, scorer.activation = 90, nn.Tanh()
+    data = pickle.dumps(scorer)
+    assert len(data) < 4000
+    monkeypatch.chdir("/")  # another process may stand elsewhere
+    again = pickle.loads(data)
+    assert (again.max_length, type(again.activation)) == (90, nn.Tanh)
+    assert again.fingerprint == scorer.fingerprint
+    np.testing.assert_array_equal(again.predict(PAIRS), scorer.predict(PAIRS))
+    with pytest.raises(MunjangError, match="save it and load it from there"):
+        pickle.dumps(CrossEncoder.create(make("bert")))
 
 
 def test_create_save_and_load(make: Callable[..., Path], tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """A model to a folder that sentence-transformers loads too: the oldest names and keys that express it."""
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 from safetensors.numpy import save_file
@@ -25,7 +26,7 @@ from munjang.errors import UnsupportedModel
 from munjang.nn.encoder import Encoder
 from munjang.nn.fallback import CausalScorer, Rectangle
 from munjang.nn.families.base import head_names
-from munjang.nn.heads import ClassificationHead, Dense, LayerNorm, Normalize, path_of
+from munjang.nn.heads import ClassificationHead, Dense, LayerNorm, Normalize, activation, path_of
 from munjang.nn.network import ModularHead, PairNetwork, SentenceNetwork, StaticEncoder
 
 OLD = "sentence_transformers.models"  # known to every version from 1.x to 6.x
@@ -65,10 +66,11 @@ def write_bi(model: Model, target: Path) -> None:
     write_folder(target, write)
 
 
-def write_cross(model: Model, target: Path, function: nn.Module) -> None:
+def write_cross(model: Model, target: Path, function: Callable[[Tensor], Tensor]) -> None:
     """A cross-encoder as ...ForSequenceClassification, or as modules where that can't express it."""
     network = model.network
     path = path_of(function)
+    activation(path)  # one that could not be loaded again is refused here
     keys = {
         "sbert_ce_default_activation_function": path,
         "sentence_transformers": {"activation_fn": path, "version": "4.0.0"},

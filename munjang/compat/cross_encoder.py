@@ -13,7 +13,6 @@ from munjang.compat.loading import asked_dtype, asked_length, check_fixed, find_
 from munjang.compat.model import Model, Pool
 from munjang.compat.renames import renamed
 from munjang.errors import CheckpointError, InputError
-from munjang.nn import heads
 from munjang.text.tokenizer import Tokens
 
 Pairs = list[tuple[str, str]]
@@ -206,7 +205,6 @@ class CrossEncoder(Model[cross_encoder.CrossEncoder]):
         return self.facade.tokenizer.pairs([a for a, _ in pairs], [b for _, b in pairs])
 
     def _before_save(self) -> None:
-        heads.activation(heads.path_of(self.activation_fn))  # an activation that could not be loaded again is refused
         if any(self.prompts.values()):
             raise InputError(
                 "The prompts of a cross-encoder are not saved: empty model.prompts, and give them again when loading."

@@ -51,7 +51,7 @@ def activation(path: object) -> nn.Module:
     return ACTIVATIONS[parts[-1]]()
 
 
-def path_of(module: nn.Module) -> str:
+def path_of(module: Callable[[Tensor], Tensor]) -> str:
     """How sentence-transformers writes an activation down."""
     return f"{type(module).__module__}.{type(module).__qualname__}"
 
@@ -136,9 +136,9 @@ class ClassificationHead(nn.Module):
         return logits_BC
 
 
-def scale_of(module: nn.Module) -> str:
-    """What a score means after an activation: `sigmoid` lies between 0 and 1, `logit` anywhere."""
-    name = type(module).__name__.lower()
+def scale_of(function: Callable[[Tensor], Tensor]) -> str:
+    """What a score means after an activation: `sigmoid` lies between 0 and 1, `logit` anywhere, `custom` who knows."""
+    name = type(function).__name__.lower() if isinstance(function, nn.Module) else "custom"
     return "logit" if name == "identity" else name
 
 
