@@ -26,7 +26,7 @@ from munjang.nn.network import SentenceNetwork
 from munjang.nn.similarity import PAIRWISE, SIMILARITIES, check_vectors
 from munjang.runtime.encoding import Encoding, Engine
 from munjang.runtime.executor import Executor, apart, pick_device, pick_dtype
-from munjang.text.inputs import as_texts, has_texts, is_stream
+from munjang.text.inputs import as_texts, has_texts, is_stream, pick_prompt
 from munjang.types import Floats, TokenIds
 
 # what may change after loading
@@ -165,22 +165,14 @@ class BiEncoder:
         output: str,
         ranges: Floats | None,
     ) -> Encoding:
-        if prompt is not None and prompt_name is not None:
-            raise InputError("Give prompt or prompt_name, not both.")
-        if not isinstance(prompt, str | None):
-            raise InputError(f"prompt should be a string, not {type(prompt).__name__}.")
-        name = self.default_prompt_name if prompt_name is None else prompt_name
-        if prompt is None and name is not None:
-            if name not in self.prompts:
-                raise unknown("prompt", name, self.prompts or ["(this model has none)"])
-            prompt = self.prompts[name]
+        chosen = pick_prompt(prompt, prompt_name, self.prompts, self.default_prompt_name)
         # token vectors are never cut, whatever the model does to sentence vectors
         dim = self.truncate_dim if truncate_dim is None and output != "tokens" else truncate_dim
         if dim is not None and not 1 <= dim <= self.width:
             raise InputError(f"truncate_dim must be between 1 and {self.width}, not {dim}.")
         ranges = self.ranges if ranges is None else np.asarray(ranges, np.float32)
         precisions.check(precision, ranges, dim or self.width)
-        return Encoding(prompt or "", normalize, dim, precision, long, batch_tokens, output, ranges)
+        return Encoding(chosen, normalize, dim, precision, long, batch_tokens, output, ranges)
 
     def tokenize(self, texts: Any) -> TokenIds:
         """Token ids as the model sees them, special tokens included, cut to its limit."""

@@ -23,10 +23,10 @@ from munjang.nn import heads
 from munjang.nn.network import PairNetwork, new_head
 from munjang.runtime.executor import Executor, apart, pick_device, pick_dtype
 from munjang.runtime.pairs import score_pairs
-from munjang.text.inputs import as_texts
+from munjang.text.inputs import as_texts, pick_prompt
 from munjang.types import Floats, Hit
 
-SETTINGS = ("activation", "max_length")  # what may change after loading
+SETTINGS = ("prompts", "default_prompt_name", "activation", "max_length")  # what may change after loading
 Activation = str | nn.Module | Callable[[Tensor], Tensor]
 
 
@@ -40,6 +40,8 @@ class CrossEncoder:
         self.network = model.network.to_compute(device, dtype)
         self.tokenizer = model.tokenizer
         self.device, self.dtype = device, dtype
+        self.prompts: dict[str, str] = dict(model.prompts)
+        self.default_prompt_name = model.default_prompt_name
         self.num_labels = checkpoint.num_labels_of(model)
         # the checkpoint's own, else a probability for one label and raw logits for several
         self.activation = model.activation or (nn.Sigmoid() if self.num_labels == 1 else nn.Identity())
@@ -97,21 +99,26 @@ class CrossEncoder:
         self,
         pairs: Any,
         activation: Activation | None = None,
+        prompt: str | None = None,
+        prompt_name: str | None = None,
         batch_tokens: int | None = None,
         progress: bool | None = None,
     ) -> Any:
         """Scores of pairs: [B] for one label, [B, labels] for several; one pair of strings gives its own score.
 
         `activation` None: the checkpoint's own, else sigmoid for one label and none for several. A name such as
-        `Sigmoid`, `Identity` or `Softmax`, or any function of a tensor, replaces it.
+        `Sigmoid`, `Identity` or `Softmax`, or any function of a tensor, replaces it. A prompt, given or one of
+        `prompts` by its name, goes in front of the first text of each pair.
         """
+        chosen = pick_prompt(prompt, prompt_name, self.prompts, self.default_prompt_name)
         function = self.activation if activation is None else pick_activation(activation)
         first, second, is_single = split_pairs(pairs)
+        first = [chosen + text for text in first] if chosen else first
         scores = self._scores(first, second, function, batch_tokens, progress)
         return scores[0] if is_single else scores
 
     def rank(self, query: str, documents: Any, top_k: int | None = None, **options: Any) -> list[Hit]:
-        """Documents by their score against one query, best first; equal scores keep their order."""
+        """Documents by their score against one query, best first; equal scores keep their order. Options of predict."""
         return self.rank_many([query], [documents], top_k, **options)[0]
 
     def rank_many(
@@ -120,6 +127,8 @@ class CrossEncoder:
         documents_per_query: Iterable[Any],
         top_k: int | None = None,
         activation: Activation | None = None,
+        prompt: str | None = None,
+        prompt_name: str | None = None,
         batch_tokens: int | None = None,
         progress: bool | None = None,
     ) -> list[list[Hit]]:
@@ -128,7 +137,8 @@ class CrossEncoder:
             raise InputError(f"Ranking needs one score a pair; this model has {self.num_labels} labels. Use predict.")
         if top_k is not None and (not isinstance(top_k, SupportsIndex) or top_k < 1):
             raise InputError(f"top_k must be a whole number, at least 1, not {top_k!r}.")
-        asked = as_texts(queries, "queries")
+        chosen = pick_prompt(prompt, prompt_name, self.prompts, self.default_prompt_name)
+        asked = [chosen + query for query in as_texts(queries, "queries")]
         if isinstance(documents_per_query, str) or not isinstance(documents_per_query, Iterable):
             given = type(documents_per_query).__name__
             raise InputError(f"documents_per_query should be a list of documents for each query, not {given}.")
@@ -195,6 +205,7 @@ class CrossEncoder:
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write a folder that sentence-transformers loads too."""
+        self.model.prompts, self.model.default_prompt_name = self.prompts, self.default_prompt_name
         apart(lambda: checkpoint.save_cross(self.model, Path(folder), self.activation))
 
     def info(self) -> dict[str, object]:
@@ -206,6 +217,7 @@ class CrossEncoder:
             "activation": type(self.activation).__name__,
             "scale": heads.scale_of(self.activation),
             "max_length": self.max_length,
+            "prompts": self.prompts,
             "device": str(self.device),
             "dtype": str(self.dtype).removeprefix("torch."),
         }

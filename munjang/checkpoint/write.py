@@ -86,7 +86,7 @@ def write_cross(model: Model, target: Path, function: Callable[[Tensor], Tensor]
             rows += _write_modular(model, network, network.head, folder)
         else:
             encoder, head = (network, None) if isinstance(network, Rectangle) else (network.encoder, network.head)
-            needs_rows = any(model.prompts.values()) or model.is_lowered  # which only modules can say
+            needs_rows = bool(model.prompts) or model.is_lowered  # which only modules can say
             task = "sequence-classification" if needs_rows else None
             _write_encoder(model, encoder, folder, "ForSequenceClassification", keys, head, task)
             if not needs_rows:

@@ -72,7 +72,7 @@ class CrossEncoder(Model[cross_encoder.CrossEncoder]):
         length = asked_length(processor_kwargs, max_length)
         where = None if device is None else str(device)
         facade = _load(folder, num_labels, where, asked_dtype(model_kwargs, folder))
-        super().__init__(facade, {**facade.model.prompts, **(prompts or {})}, default_prompt_name)
+        super().__init__(facade, {**facade.prompts, **(prompts or {})}, default_prompt_name)
         if length is not None:
             self.max_seq_length = length
         if activation_fn is not None:
@@ -105,7 +105,7 @@ class CrossEncoder(Model[cross_encoder.CrossEncoder]):
         pairs = self._prompted([inputs] if is_single else inputs, self._prompt(prompt, prompt_name))
         where = "cpu" if pool is not None or isinstance(device, list) else self.device
         if pairs:
-            found = self.facade.predict(pairs, activation_fn, progress=self._progress(show_progress_bar))
+            found = self.facade.predict(pairs, activation_fn, prompt="", progress=self._progress(show_progress_bar))
             scores = torch.from_numpy(found)
             scores = scores.softmax(1) if apply_softmax and scores.ndim > 1 else scores
         else:
@@ -205,10 +205,7 @@ class CrossEncoder(Model[cross_encoder.CrossEncoder]):
         return self.facade.tokenizer.pairs([a for a, _ in pairs], [b for _, b in pairs])
 
     def _before_save(self) -> None:
-        if any(self.prompts.values()):
-            raise InputError(
-                "The prompts of a cross-encoder are not saved: empty model.prompts, and give them again when loading."
-            )
+        self.facade.prompts, self.facade.default_prompt_name = self.prompts, self.default_prompt_name
 
 
 def _load(folder: Any, num_labels: int | None, device: str | None, dtype: str) -> cross_encoder.CrossEncoder:

@@ -1,11 +1,11 @@
-"""What callers pass as texts, made into a list of strings or refused by name."""
+"""What callers pass as texts and prompts, made into strings or refused by name."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from munjang.errors import InputError
+from munjang.errors import InputError, unknown
 
 
 def is_stream(texts: object) -> bool:
@@ -46,6 +46,22 @@ def has_texts(side: object) -> bool:
     if hasattr(first, "as_py"):  # an Arrow column's own kind of string
         first = first.as_py()
     return first is None or isinstance(first, str)
+
+
+def pick_prompt(
+    prompt: str | None, prompt_name: str | None, prompts: Mapping[str, str], default_name: str | None
+) -> str:
+    """The prompt of one call: as it is given, else by its name, else the model's default, else none."""
+    if prompt is not None and prompt_name is not None:
+        raise InputError("Give prompt or prompt_name, not both.")
+    if not isinstance(prompt, str | None):
+        raise InputError(f"prompt should be a string, not {type(prompt).__name__}.")
+    name = default_name if prompt_name is None else prompt_name
+    if prompt is not None or name is None:
+        return prompt or ""
+    if name not in prompts:
+        raise unknown("prompt", name, prompts or ["(this model has none)"])
+    return prompts[name]
 
 
 def _is_missing(value: object) -> bool:

@@ -152,8 +152,11 @@ def test_a_default_prompt_that_was_saved(make: Callable[..., Path], tmp_path: Pa
     theirs = sentence_transformers.CrossEncoder(str(tmp_path / "model"), device="cpu")
     assert (ours.prompts, ours.default_prompt_name) == (theirs.prompts, theirs.default_prompt_name)
     assert_same(ours.predict(PAIRS), theirs.predict(PAIRS))
-    with pytest.raises(InputError, match="prompts of a cross-encoder are not saved"):
-        ours.save(tmp_path / "again")
+    ours.save(tmp_path / "again")
+    for kind in (CrossEncoder, sentence_transformers.CrossEncoder):
+        again = kind(str(tmp_path / "again"), device="cpu")
+        assert (again.prompts, again.default_prompt_name) == (options["prompts"], "rank")
+        assert_same(again.predict(PAIRS), theirs.predict(PAIRS))
 
 
 def test_preprocess(both_scorers: Both) -> None:
