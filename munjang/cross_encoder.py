@@ -27,6 +27,7 @@ from munjang.text.inputs import as_texts, pick_prompt
 from munjang.types import Floats, Hit
 
 SETTINGS = ("prompts", "default_prompt_name", "activation", "max_length")  # what may change after loading
+HUB = checkpoint.Hub(organization="cross-encoder")  # of bare names, as BiEncoder has sentence-transformers
 Activation = str | nn.Module | Callable[[Tensor], Tensor]
 
 
@@ -56,11 +57,11 @@ class CrossEncoder:
         dtype: str | None = None,
         threads: int | None = None,
     ) -> "CrossEncoder":
-        """A cross-encoder from a folder or a Hub name."""
+        """A cross-encoder from a folder or a Hub name; a bare name is one of the organization `cross-encoder` there."""
         if path is None:
             raise CheckpointError("No re-ranker is bundled with this version yet: give a folder or a Hub name.")
         where = pick_device(device)
-        folder, torch_dtype = checkpoint.resolve(path), pick_dtype(dtype, where)
+        folder, torch_dtype = checkpoint.resolve(path, HUB), pick_dtype(dtype, where)
         scorer = apart(lambda: cls(checkpoint.load_cross(folder), where, torch_dtype, threads))
         # a folder by its full name: whoever unpickles it may stand elsewhere
         where_from = os.path.abspath(path) if os.path.isdir(path) else os.fspath(path)

@@ -14,7 +14,7 @@ WITH_WEIGHTS = ("Transformer", "StaticEmbedding", "Dense", "LayerNorm")  # modul
 class Hub:
     """How a name is fetched."""
 
-    organization: str | None = "sentence-transformers"  # of bare names: that is how its own models are known
+    organization: str | None = "sentence-transformers"  # of bare names: that is how its models are known
     revision: str | None = None
     cache_folder: str | Path | None = None
     token: str | bool | None = None

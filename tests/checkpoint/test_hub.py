@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 import numpy as np
 import pytest
 
-from munjang import BiEncoder
+from munjang import BiEncoder, CrossEncoder
 from tests.checkpoint import folders
 
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.xdist_group("hub")]
@@ -123,14 +123,18 @@ def hub() -> Iterator[FakeHub]:
 
 PROGRAM = """
 import json, sys
-from munjang import BiEncoder
+import munjang
 from munjang.errors import MunjangError
-names, out = json.loads(sys.argv[1])
+names, out, kind = json.loads(sys.argv[1])
 results = []
 for name in names:
     try:
-        model = BiEncoder.load(name)
-        results.append({"vector": model.encode("one text 하나").tolist(), "folder": str(model.model.folder)})
+        model = getattr(munjang, kind).load(name)
+        if kind == "BiEncoder":
+            vector = model.encode("one text 하나").tolist()
+        else:
+            vector = model.predict([("one text", "하나")]).tolist()
+        results.append({"vector": vector, "folder": str(model.model.folder)})
     except MunjangError as error:
         results.append({"error": f"{type(error).__name__}: {error}"})
 with open(out, "w") as file:
@@ -138,15 +142,15 @@ with open(out, "w") as file:
 """
 
 
-def load(hub: FakeHub, cache: Path, *names: str, **settings: str) -> list[dict[str, Any]]:
-    """What BiEncoder.load gives for names, in one process with its own cache."""
+def load(hub: FakeHub, cache: Path, *names: str, kind: str = "BiEncoder", **settings: str) -> list[dict[str, Any]]:
+    """What BiEncoder.load or CrossEncoder.load gives for names, in one process with its own cache."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("HF_", "HUGGING", "TRANSFORMERS_"))}
     paths = {"HF_ENDPOINT": hub.address, "HF_HUB_CACHE": str(cache), "HF_HOME": str(cache / "home")}
     quiet = {"HF_HUB_DISABLE_TELEMETRY": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_DISABLE_XET": "1"}
     cache.mkdir(exist_ok=True)
     out = cache / "out.json"
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, json.dumps([names, str(out)])],
+        [sys.executable, "-c", PROGRAM, json.dumps([names, str(out), kind])],
         env={**kept, **paths, **quiet, **settings},
         capture_output=True,
         text=True,
@@ -227,6 +231,18 @@ def test_bare_names(hub: FakeHub, make: Make, tmp_path: Path) -> None:
     assert np.allclose(results[0]["vector"], BiEncoder.load(make("bert")).encode("one text 하나"), atol=1e-6)
     assert np.allclose(results[1]["vector"], BiEncoder.load(make("roberta")).encode("one text 하나"), atol=1e-6)
     assert "'sentence-transformers/none-such' is no folder here, and the Hub knows no such" in results[2]["error"]
+
+
+def test_bare_names_of_cross_encoders(hub: FakeHub, make: Make, tmp_path: Path) -> None:
+    tiny, bare = make("bert", kind="classifier", num_labels=1), make("roberta", kind="classifier", num_labels=1)
+    hub.repositories["cross-encoder/ms-tiny"] = tiny
+    hub.repositories["sentence-transformers/ms-tiny"] = make("bert")  # another model, not meant here
+    hub.repositories["roberta-tiny-mnli"] = bare
+    results = load(hub, tmp_path / "cache", "ms-tiny", "roberta-tiny-mnli", "none-such", kind="CrossEncoder")
+    for folder, result in zip((tiny, bare), results, strict=False):
+        assert "error" not in result, result
+        assert np.allclose(result["vector"], CrossEncoder.load(folder).predict([("one text", "하나")]), atol=1e-6)
+    assert "'cross-encoder/none-such' is no folder here, and the Hub knows no such" in results[2]["error"]
 
 
 def test_what_is_not_there(hub: FakeHub, make: Make, tmp_path: Path) -> None:
