@@ -4,6 +4,7 @@ import ast
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -116,6 +117,19 @@ def test_import_is_lazy() -> None:
 @pytest.mark.parametrize("name", sorted(munjang.PUBLIC))
 def test_public_names_need_no_extra(name: str) -> None:
     assert modules_after(f"from munjang import {name}") & OPTIONAL == set()
+
+
+@pytest.mark.slow  # ten processes that import torch: 15 s
+def test_importing_costs_little_more_than_torch() -> None:
+    """At most 20 % (7 to 11 % measured) over what is needed anyway; in turns, so that a busy machine slows both."""
+    needed, ours = "import torch, tokenizers, safetensors", "import munjang; munjang.BiEncoder"
+    times: dict[str, list[float]] = {needed: [], ours: []}
+    for _ in range(5):
+        for statement, taken in times.items():
+            start = time.perf_counter()
+            subprocess.run([sys.executable, "-c", statement], cwd=ROOT, check=True)
+            taken.append(time.perf_counter() - start)
+    assert min(times[ours]) <= 1.2 * min(times[needed]), times
 
 
 def test_all_is_what_is_exported() -> None:

@@ -48,13 +48,13 @@ def test_wrong_option(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_help_is_quick() -> None:
-    """0.3 s is the promise (0.07 s measured); 1 s here, because a shared machine may stall."""
+    """0.3 s is the promise, 0.04 s measured; the best of three, because a shared machine may stall."""
     times = []
     for _ in range(3):
         start = time.perf_counter()
         subprocess.run([*COMMAND, "--help"], check=True, capture_output=True)
         times.append(time.perf_counter() - start)
-    assert min(times) < 1.0
+    assert min(times) < 0.3, times
 
 
 @pytest.mark.parametrize("arguments", [["--help"], *([verb, "--help"] for verb in VERBS)])
