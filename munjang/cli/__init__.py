@@ -20,6 +20,7 @@ VERBS = {
     "encode": ("munjang.cli.encode", "turn the texts of files into vectors; a run that was stopped goes on"),
     "similarity": ("munjang.cli.similarity", "say how similar texts are"),
     "info": ("munjang.cli.info", "describe a model"),
+    "bench": ("munjang.cli.bench", "measure how fast this machine is with a model"),
 }
 USAGE_ERROR = 2
 INTERRUPTED = 130  # 128 + SIGINT, what a shell reports

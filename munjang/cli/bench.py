@@ -1,0 +1,165 @@
+"""munjang bench --model MODEL: how fast this machine is with a model, in each type that it can compute in.
+
+munjang bench --model path/to/model
+munjang bench --model path/to/model --texts reviews.txt.xz --count 2000 --json
+"""
+
+import json
+import random
+import warnings
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from munjang.cli.options import option
+from munjang.errors import InputError, MunjangError, TruncationWarning
+
+if TYPE_CHECKING:  # torch stays out of --help
+    from munjang.bi_encoder import BiEncoder
+
+DTYPES = ("float32", "bfloat16", "int8")  # float16 by name only: a CPU takes minutes for it
+WORDS = (
+    "the old radio played softly while seventeen engineers measured how fast light travels through glass and water",
+    "nobody wanted to eat cold soup in winter but every kitchen of the town was closed and restaurants too",
+    "semantic search finds similar sentences among millions of documents before breakfast and it's cheap",
+    "나는 오늘 아침에 학교에 갔다 날씨가 매우 좋았고 바람이 불었다 서울은 대한민국의 수도이며 인구가 많다",
+    "문장을 벡터로 바꾸면 비슷한 뜻을 가진 문장을 찾을 수 있다 어제 먹은 김치찌개는 정말 맛있었어요",
+    "컴퓨터가 느려서 작업을 끝내지 못했다 책을 읽는 사람은 세상을 넓게 본다 다음에 또 가고 싶습니다",
+)
+SENTENCE = "How fast is one short sentence?"
+LATENCY_ROUNDS = 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Of `munjang bench`."""
+
+    model: str = option("folder or Hub name of a bi-encoder", short="-m")
+    texts: str | None = option("file of texts to measure with (default: made-up English and Korean ones)", default=None)
+    column: str | None = option("column of that file that holds the text (default: by its name)", default=None)
+    count: int = option("how many texts", default=1000)
+    rounds: int = option("how often each is measured", default=3)
+    dtypes: tuple[str, ...] = option(
+        f"types to compute in (default: those of {', '.join(DTYPES)} that work here)", default=(), metavar="DTYPE"
+    )
+    device: str | None = option("cpu, cuda, cuda:1, mps (default: the best there is)", default=None)
+    threads: int | None = option("CPU threads (default: all cores)", default=None)
+    json: bool = option("print one JSON object", default=False)
+
+
+def run(options: Options) -> int:
+    """Measure and print."""
+    record = measure(options, _texts(options))
+    if options.json:
+        print(json.dumps(record, ensure_ascii=False, indent=2))
+    else:
+        print("\n".join(describe(record)))
+    return 0
+
+
+def measure(options: Options, texts: list[str]) -> dict[str, Any]:
+    """The types take turns, after one turn of each to warm up."""
+    from munjang.runtime.measure import processor, take_turns
+
+    models, skipped = _models(options)
+    first = next(iter(models.values()))
+    actions = {name: lambda model=model: _encode(model, texts) for name, model in models.items()}
+    alone = {name: lambda model=model: _encode(model, [SENTENCE]) for name, model in models.items()}
+    rates, latencies = take_turns(actions, options.rounds), take_turns(alone, LATENCY_ROUNDS)
+    tokenizing = take_turns({"tokenizer": lambda: first.tokenizer(texts)}, options.rounds)["tokenizer"]
+    exact = _encode(first, texts)
+    computed = {
+        name: {
+            "texts_per_s": round(len(texts) / rates[name].median, 1),
+            "best_texts_per_s": round(len(texts) / rates[name].best, 1),
+            "one_text_ms": round(1000 * latencies[name].median, 3),
+            f"cosine_to_{next(iter(models))}": _cosines(exact, _encode(model, texts)),
+        }
+        for name, model in models.items()
+    }
+    return {
+        "model": options.model,
+        "machine": processor(first.device),
+        "device": str(first.device),
+        "texts": len(texts),
+        "tokens_per_text": round(float(first.tokenizer(texts).lengths.mean()), 1),
+        "rounds": options.rounds,
+        "tokenizer_texts_per_s": round(len(texts) / tokenizing.median),
+        "dtypes": computed,
+        "skipped": skipped,
+    }
+
+
+def _models(options: Options) -> tuple[dict[str, "BiEncoder"], dict[str, str]]:
+    """The model in every type that it can be computed in here, and why not in the others."""
+    from munjang.bi_encoder import BiEncoder  # torch comes with it: not for --help
+
+    models: dict[str, BiEncoder] = {}
+    skipped: dict[str, str] = {}
+    for dtype in options.dtypes or DTYPES:
+        try:
+            models[dtype] = BiEncoder.load(options.model, options.device, dtype, options.threads)
+            _encode(models[dtype], [SENTENCE])
+        except (MunjangError, RuntimeError, NotImplementedError) as error:  # torch lacks some operators for some types
+            models.pop(dtype, None)
+            if options.dtypes or dtype == DTYPES[0]:
+                raise  # asked for by name, or a model that can't be loaded at all
+            skipped[dtype] = str(error)
+    return models, skipped
+
+
+def _encode(model: "BiEncoder", texts: list[str]) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TruncationWarning)  # how many were cut is no concern of a benchmark
+        return model.encode(texts, progress=False)
+
+
+def _cosines(exact: Any, found: Any) -> dict[str, float]:
+    import numpy as np
+
+    lengths = np.linalg.norm(exact, axis=1) * np.linalg.norm(found, axis=1)
+    cosines = (exact * found).sum(1) / np.maximum(lengths, 1e-12)
+    return {"min": round(float(cosines.min()), 6), "mean": round(float(cosines.mean()), 6)}
+
+
+def _texts(options: Options) -> list[str]:
+    """Those of the file, or made-up ones."""
+    if options.count < 1 or options.rounds < 1:
+        raise InputError(f"--count and --rounds must be at least 1, not {options.count} and {options.rounds}")
+    if options.texts is None:
+        return made_up(options.count)
+    from munjang.data.tables import read_texts
+
+    texts = list(islice(read_texts(options.texts, options.column), options.count))
+    if not texts:
+        raise InputError(f"{options.texts} holds no texts")
+    return texts
+
+
+def made_up(count: int) -> list[str]:
+    """Half English and half Korean, mostly short, no two alike."""
+    random_ = random.Random(0)
+    half = len(WORDS) // 2
+    languages = [" ".join(WORDS[:half]).split(), " ".join(WORDS[half:]).split()]
+    texts = []
+    for row in range(count):
+        num_words = 3 + int(random_.random() ** 2 * 40)
+        texts.append(f"{' '.join(random_.choices(languages[row % 2], k=num_words))} {row}")
+    return texts
+
+
+def describe(record: dict[str, Any]) -> list[str]:
+    """Lines for people: the machine, a table of the types, what could not be measured."""
+    lines = [
+        f"{record['model']} on {record['machine']}",
+        f"{record['texts']:,} texts of {record['tokens_per_text']:.0f} tokens, median of {record['rounds']} rounds",
+        "",
+        f"{'type':10} {'texts/s':>10} {'best':>10} {'one text':>10}  cosine, least and mean",
+    ]
+    for name, row in record["dtypes"].items():
+        (cosine,) = (value for key, value in row.items() if key.startswith("cosine"))
+        rates = f"{row['texts_per_s']:>10,.0f} {row['best_texts_per_s']:>10,.0f} {row['one_text_ms']:>7.2f} ms"
+        lines.append(f"{name:10} {rates}  {cosine['min']:.6f} {cosine['mean']:.6f}")
+    lines.append(f"{'tokenizer':10} {record['tokenizer_texts_per_s']:>10,.0f}")
+    lines.extend(f"not {name}: {why}" for name, why in record["skipped"].items())
+    return lines

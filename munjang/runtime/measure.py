@@ -1,0 +1,53 @@
+"""How fast something is: turns taken one after another, so that a machine that slows down slows everyone down."""
+
+import platform
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+
+@dataclass(frozen=True)
+class Timing:
+    """The seconds of every turn."""
+
+    seconds: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        """Of all turns."""
+        return statistics.median(self.seconds)
+
+    @property
+    def best(self) -> float:
+        """The turn that nothing disturbed."""
+        return min(self.seconds)
+
+
+def take_turns(actions: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, Timing]:
+    """Every action once to warm up, then once a round.
+
+    >>> take_turns({"ours": lambda: model.encode(texts), "theirs": lambda: other.encode(texts)}, rounds=5)["ours"].best
+    """
+    for action in actions.values():
+        action()
+    seconds: dict[str, list[float]] = {name: [] for name in actions}
+    for _ in range(rounds):
+        for name, action in actions.items():
+            start = time.perf_counter()
+            action()
+            seconds[name].append(time.perf_counter() - start)
+    return {name: Timing(tuple(found)) for name, found in seconds.items()}
+
+
+def processor(device: torch.device | None = None) -> str:
+    """The machine's name: the GPU's, or the CPU's as Linux gives it with the vector instructions that torch uses."""
+    if device is not None and device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return f"{names[0] if names else platform.machine()} ({torch.backends.cpu.get_cpu_capability()})"
