@@ -281,24 +281,26 @@ def infinity(model: Path, made: Path, threads: int) -> Loaded:
 
     torch.set_num_threads(threads)
     loop = asyncio.new_event_loop()
-    arguments = EngineArgs(
-        model_name_or_path=str(model),
-        engine="torch",
-        device="cpu",
-        dtype="float32",
-        batch_size=32,
-        bettertransformer=False,
-        compile=False,
-        model_warmup=False,
-    )
-    engine = AsyncEmbeddingEngine.from_args(arguments)
-    loop.run_until_complete(engine.astart())
+    settings = {"engine": "torch", "device": "cpu", "dtype": "float32", "model_warmup": False}
+    settings |= {"bettertransformer": False, "compile": False}  # both are for other versions of torch, or for a GPU
+    engines = {
+        size: AsyncEmbeddingEngine.from_args(EngineArgs(model_name_or_path=str(model), batch_size=size, **settings))
+        for size in (32, 8, 64, 128)
+    }
+
+    async def embed(texts: list[str], batch_size: int) -> list[Any]:
+        if not engines[batch_size].is_running:  # one at a time: their threads look for work many times a second
+            for engine in engines.values():
+                await engine.astop()
+            await engines[batch_size].astart()
+        vectors, _ = await engines[batch_size].embed(sentences=texts)
+        return vectors
 
     def encode(texts: list[str], setting: Setting) -> np.ndarray:
-        vectors, _ = loop.run_until_complete(engine.embed(sentences=texts))
-        return np.stack(vectors)
+        return np.stack(loop.run_until_complete(embed(texts, **setting)))
 
-    return Loaded(encode, [{}], ("infinity-emb", "sentence-transformers", "transformers", "torch"))
+    packages = ("infinity-emb", "sentence-transformers", "transformers", "torch")
+    return Loaded(encode, [{"batch_size": size} for size in engines], packages)
 
 
 LOADERS: dict[str, Callable[..., Loaded]] = {
