@@ -142,7 +142,7 @@ class Block(nn.Module):
     def _added(self, linear: Linear, x_TD: Tensor, onto_TD: Tensor, dropout: float) -> Tensor:
         if self.training and dropout:
             return onto_TD + F.dropout(linear(x_TD), dropout)
-        return cast(Tensor, linear(x_TD, onto_TD=onto_TD))
+        return cast(Tensor, linear(x_TD, onto_TN=onto_TD))
 
     def forward(
         self, x_TD: Tensor, batch: Packed, bias: Bias | None, rotary: Tensor | None, window: int | None

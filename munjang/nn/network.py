@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from munjang.nn import pooling
 from munjang.nn.heads import ClassificationHead, Dense, Normalize
-from munjang.nn.linear import pack_all
+from munjang.nn.packed import pack_exact, pack_int8
 from munjang.text.packing import Packed
 
 
@@ -59,9 +59,9 @@ class SentenceNetwork(nn.Module):
 
     def to_compute(self, device: torch.device, dtype: torch.dtype) -> "SentenceNetwork":
         """On a device: the encoder in `dtype`, pooling and what follows in fp32."""
-        self.encoder.to(device, dtype)
+        _place(self.eval(), device, dtype)
         self.tail.to(device, torch.float32)
-        pack_all(self.eval())
+        pack_exact(self.tail)
         return self
 
 
@@ -102,10 +102,19 @@ class PairNetwork(nn.Module):
 
     def to_compute(self, device: torch.device, dtype: torch.dtype) -> "PairNetwork":
         """On a device: the encoder in `dtype`, the head in fp32."""
-        self.encoder.to(device, dtype)
+        _place(self.eval(), device, dtype)
         self.head.to(device, torch.float32)
-        pack_all(self.eval())
+        pack_exact(self.head)
         return self
+
+
+def _place(network: SentenceNetwork | PairNetwork, device: torch.device, dtype: torch.dtype) -> None:
+    """The encoder on a device, in the form in which it is computed there."""
+    if dtype == torch.int8:
+        pack_exact(network.encoder.to(device, torch.float32))
+        pack_int8(network.encoder)  # with the exact ones for the sample, and for what stays exact
+    else:
+        pack_exact(network.encoder.to(device, dtype))
 
 
 def finish(vectors_BD: Tensor, truncate_dim: int | None, normalize: bool | None) -> Tensor:

@@ -23,7 +23,7 @@ from munjang.errors import InputError, MunjangError, unknown
 from munjang.text.packing import Packed
 
 T = TypeVar("T")
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16, "int8": torch.int8}
 # Tokens a batch: past these the rate no longer grows (docs/log.md, 2026-11-15). Wider networks fill a device sooner.
 BUDGETS = {"cpu": 2048, "cuda": 65536, "mps": 16384}
 # Multiplications of a lone batch below which more threads cost more than they give: one short text, a small network
@@ -85,6 +85,8 @@ def pick_dtype(dtype: str | None, device: torch.device) -> torch.dtype:
         return torch.bfloat16 if has_bf16 else torch.float32
     if dtype not in DTYPES:
         raise unknown("dtype", dtype, DTYPES)
+    if dtype == "int8" and device.type != "cpu":
+        raise InputError(f"dtype='int8' is for a CPU, not {device.type}; leave it out (bfloat16 on a GPU that has it).")
     return DTYPES[dtype]
 
 
@@ -98,7 +100,9 @@ class Executor:
         self.num_workers = (threads or torch.get_num_threads()) if device.type == "cpu" else 1
         self.limit: int | None = None  # tokens a batch, found when memory ran out and remembered
         self.stream = torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
-        self.num_weights = sum(module.weight.numel() for module in network.modules() if isinstance(module, nn.Linear))
+        layers = [module for module in network.modules() if isinstance(module, nn.Linear)]
+        # an ONNX graph has its layers inside
+        self.num_weights: int = getattr(network, "num_linear", 0) or sum(layer.weight.numel() for layer in layers)
         self._locks: dict[int, threading.Lock] = {}
         self._pools: dict[bool, ThreadPoolExecutor] = {}
         self._pid = os.getpid()

@@ -13,7 +13,8 @@ from munjang import BiEncoder
 from munjang.errors import UnsupportedModel
 from munjang.nn import attention, encoder
 from munjang.nn.encoder import ACTIVATIONS, Architecture, Encoder, relative_bias
-from munjang.nn.linear import Linear, can_pack, pack_all
+from munjang.nn.linear import Linear
+from munjang.nn.packed import pack_exact
 from munjang.text.packing import Packed, pack
 from tests.models import NATIVE
 
@@ -36,7 +37,7 @@ def loaded(request: pytest.FixtureRequest, make: Callable[..., Path]) -> Encoder
 def network(loaded: Encoder) -> Encoder:
     """A copy of its own for each test, packed as it would be for inference."""
     network = copy.deepcopy(loaded)
-    pack_all(network)
+    pack_exact(network)
     return network
 
 
@@ -138,82 +139,6 @@ def test_no_tokens(network: Encoder) -> None:
     with torch.inference_mode():
         assert network(batch_of(50, [])).shape == (0, network.shape.width)
         assert network(batch_of(50, [0, 0])).shape == (0, network.shape.width)
-
-
-# Packed weights
-
-
-@pytest.mark.skipif(not can_pack(), reason="this torch has no oneDNN")
-class TestPackedWeights:
-    def layer(self) -> Linear:
-        torch.manual_seed(0)
-        layer = Linear(12, 7).eval()
-        layer.pack()
-        assert layer.packed is not None
-        return layer
-
-    @pytest.mark.parametrize("rows", [0, 1, 3, 8, 63, 64, 65, 129, 511, 512, 513, 1500])
-    @pytest.mark.parametrize("activation", [None, torch.nn.functional.gelu, torch.tanh])
-    def test_the_same_map(self, rows: int, activation: Callable[[Tensor], Tensor] | None) -> None:
-        layer, x = self.layer(), torch.randn(rows, 12)
-        with torch.inference_mode():
-            found = layer(x, activation)
-            plain = torch.nn.functional.linear(x, layer.weight, layer.bias)
-        expected = plain if activation is None else activation(plain)
-        assert found.shape == (rows, 7)
-        assert torch.allclose(found, expected, atol=1e-6)
-
-    def test_without_a_bias(self) -> None:
-        layer = Linear(4, 3, bias=False).eval()
-        layer.pack()
-        x = torch.randn(2, 4)
-        with torch.inference_mode():
-            assert torch.allclose(layer(x), x @ layer.weight.T, atol=1e-6)
-
-    def test_training_drops_them_and_results_follow_the_weights(self) -> None:
-        layer, x = self.layer(), torch.randn(3, 12)
-        layer.train()
-        assert layer.packed is None
-        with torch.no_grad():
-            layer.weight.mul_(2)
-        with torch.inference_mode():
-            doubled = layer.eval()(x)
-            assert torch.allclose(doubled, torch.nn.functional.linear(x, layer.weight, layer.bias), atol=1e-6)
-            layer.pack()
-            assert torch.allclose(layer(x), doubled, atol=1e-6)
-
-    def test_gradients_do_not_pass_them_by(self) -> None:
-        layer, x = self.layer(), torch.randn(3, 12, requires_grad=True)
-        layer(x).sum().backward()
-        assert x.grad is not None
-        assert layer.weight.grad is not None
-
-    def test_other_weights_another_dtype_or_a_copy(self) -> None:
-        layer, other, x = self.layer(), Linear(12, 7), torch.randn(3, 12)
-        layer.load_state_dict(other.state_dict())
-        with torch.inference_mode():
-            assert torch.allclose(layer(x), other(x), atol=1e-6)
-            assert self.layer().to(torch.float64)(x.double()).dtype == torch.float64
-            twin = copy.deepcopy(self.layer())
-            assert torch.allclose(twin(x), self.layer()(x), atol=1e-6)
-        layer.pack()
-        layer.to(torch.bfloat16).pack()
-        assert layer.packed is None
-
-    def test_a_whole_network_is_packed_and_copied(self, tiny_bert: Path) -> None:
-        network = BiEncoder.load(tiny_bert).network
-        layers = [module for module in network.modules() if isinstance(module, Linear)]
-        assert layers
-        assert all(layer.packed is not None for layer in layers)
-        batch = batch_of(network.encoder.shape.vocab_size)
-        with torch.inference_mode():
-            expected = network(batch)
-            twin = copy.deepcopy(network)
-            assert torch.allclose(twin(batch), expected, atol=1e-6)
-            pack_all(twin)
-            assert torch.equal(twin(batch), expected)
-        network.train()
-        assert all(layer.packed is None for layer in layers)
 
 
 # Parts
