@@ -77,9 +77,11 @@ class BiEncoder:
         """
         if path is None:
             raise CheckpointError("No model is bundled with this version yet: give a folder or a Hub name.")
-        where = pick_device(device)
         modes = None if pooling is None else pooling_modes.check((pooling,) if isinstance(pooling, str) else pooling)
-        folder, torch_dtype = checkpoint.resolve(path), pick_dtype(dtype, where)
+        folder = checkpoint.resolve(path)
+        bound_device, bound_dtype = checkpoint.compute_options(folder, device, dtype)
+        where = pick_device(bound_device)
+        torch_dtype = pick_dtype(bound_dtype, where)
         model = apart(lambda: cls(checkpoint.load_bi(folder, modes), where, torch_dtype, threads))
         # a folder by its full name: whoever unpickles it may stand elsewhere
         where_from = os.path.abspath(path) if os.path.isdir(path) else os.fspath(path)
@@ -268,7 +270,7 @@ class BiEncoder:
             "kind": "bi-encoder",
             **checkpoint.describe(self.model),
             "pooling": list(self.network.modes),
-            "modules": [type(module).__name__ for module in self.network.tail],
+            "modules": checkpoint.module_names(self.model),
             "dimension": self.dimension,
             "max_length": self.max_length,
             "prompts": self.prompts,

@@ -60,8 +60,10 @@ class CrossEncoder:
         """A cross-encoder from a folder or a Hub name; a bare name is one of the organization `cross-encoder` there."""
         if path is None:
             raise CheckpointError("No re-ranker is bundled with this version yet: give a folder or a Hub name.")
-        where = pick_device(device)
-        folder, torch_dtype = checkpoint.resolve(path, HUB), pick_dtype(dtype, where)
+        folder = checkpoint.resolve(path, HUB)
+        bound_device, bound_dtype = checkpoint.compute_options(folder, device, dtype)
+        where = pick_device(bound_device)
+        torch_dtype = pick_dtype(bound_dtype, where)
         scorer = apart(lambda: cls(checkpoint.load_cross(folder), where, torch_dtype, threads))
         # a folder by its full name: whoever unpickles it may stand elsewhere
         where_from = os.path.abspath(path) if os.path.isdir(path) else os.fspath(path)

@@ -4,21 +4,32 @@ import os
 from pathlib import Path
 
 from munjang.checkpoint import layouts, write
-from munjang.checkpoint.describe import check_length, describe, fingerprint, num_labels_of, vocab_size_of, width_of
+from munjang.checkpoint.describe import (
+    check_length,
+    describe,
+    fingerprint,
+    module_names,
+    num_labels_of,
+    vocab_size_of,
+    width_of,
+)
 from munjang.checkpoint.hub import Hub, resolve
 from munjang.checkpoint.layouts import new_encoder
 from munjang.checkpoint.model import Model
+from munjang.checkpoint.onnx import compute_options
 from munjang.errors import CheckpointError, UnsupportedModel
 
 __all__ = [
     "Hub",
     "Model",
     "check_length",
+    "compute_options",
     "describe",
     "fingerprint",
     "kind",
     "load_bi",
     "load_cross",
+    "module_names",
     "new_encoder",
     "num_labels_of",
     "resolve",

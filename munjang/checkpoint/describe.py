@@ -8,9 +8,11 @@ from torch import nn
 from munjang.checkpoint.model import Model
 from munjang.errors import InputError
 from munjang.nn.encoder import Encoder
-from munjang.nn.fallback import CausalScorer, Rectangle
+from munjang.nn.fallback import CausalScorer, TransformersModel
 from munjang.nn.heads import ClassificationHead, Dense, path_of
 from munjang.nn.network import ModularHead, SentenceNetwork, StaticEncoder
+from munjang.nn.onnx.session import OnnxPairs, OnnxSentences
+from munjang.nn.rectangle import Rectangle
 
 
 def encoder_of(model: Model) -> nn.Module:
@@ -31,11 +33,21 @@ def token_width(encoder: nn.Module) -> int:
 
 def width_of(model: Model) -> int:
     """Components of a sentence vector."""
-    network: SentenceNetwork = model.network
+    network: SentenceNetwork | OnnxSentences = model.network
+    if isinstance(network, OnnxSentences):
+        return network.encoder.facts.num_outputs
     width = token_width(network.encoder) * len(network.modes)
     for module in network.tail:
         width = module.linear.out_features if isinstance(module, Dense) else width
     return width
+
+
+def module_names(model: Model) -> list[str]:
+    """What follows the pooling of a bi-encoder."""
+    network: SentenceNetwork | OnnxSentences = model.network
+    if isinstance(network, OnnxSentences):
+        return network.module_names
+    return [type(module).__name__ for module in network.tail]
 
 
 def num_labels_of(model: Model) -> int:
@@ -43,7 +55,9 @@ def num_labels_of(model: Model) -> int:
     network = model.network
     if isinstance(network, CausalScorer):
         return 1
-    if isinstance(network, Rectangle):
+    if isinstance(network, OnnxPairs):
+        return network.encoder.facts.num_outputs
+    if isinstance(network, TransformersModel):
         return int(network.model.config.num_labels)  # type: ignore[union-attr, arg-type]  # transformers' attribute
     if isinstance(network.head, ModularHead):
         last = network.head.layers[-1]
@@ -89,8 +103,8 @@ def describe(model: Model) -> dict[str, object]:
         "folder": str(model.folder),
         "layout": model.layout,
         "architecture": model.config.get("model_type", "static"),
-        "engine": "transformers (padded)" if isinstance(encoder, Rectangle) else "munjang (packed)",
-        "parameters": sum(parameter.numel() for parameter in model.network.parameters()),
+        "engine": encoder.engine if isinstance(encoder, Rectangle) else "munjang (packed)",
+        "parameters": num_parameters(model.network),
         "vocabulary": vocab_size_of(model),
         "tokenizer": model.tokenizer.path,
     }
@@ -100,6 +114,13 @@ def describe(model: Model) -> dict[str, object]:
         shape = encoder.shape
         facts |= {"layers": shape.num_layers, "width": shape.width, "heads": shape.num_heads}
     return facts
+
+
+def num_parameters(network: nn.Module) -> int:
+    """Weights of a network, those inside a graph included."""
+    if isinstance(network, OnnxSentences | OnnxPairs):
+        return network.encoder.facts.num_weights
+    return sum(parameter.numel() for parameter in network.parameters())
 
 
 def _numbers(module: nn.Module) -> tuple[object, ...]:
@@ -119,17 +140,25 @@ def _numbers(module: nn.Module) -> tuple[object, ...]:
     return (module.modes,) if isinstance(module, ModularHead) else ()
 
 
-def fingerprint(model: Model) -> str:
-    """A hash of everything that decides the results: weights, modules and tokenizer.
+def network_digest(network: nn.Module) -> str:
+    """A hash of weights and modules; a graph has that of the model it was made of.
 
     Weights count in bfloat16, so that an index made on a GPU is one with the same model on a CPU, in float32.
     """
+    if isinstance(network, OnnxSentences | OnnxPairs):
+        return network.encoder.facts.digest
     digest = hashlib.blake2b(digest_size=16)
-    for name, tensor in sorted(model.network.state_dict().items()):
+    for name, tensor in sorted(network.state_dict().items()):
         digest.update(name.encode())
         digest.update(tensor.detach().to("cpu", torch.bfloat16).contiguous().view(torch.int16).numpy().data)
-    for module in model.network.modules():
+    for module in network.modules():
         digest.update(repr((path_of(module), *_numbers(module))).encode())
+    return digest.hexdigest()
+
+
+def fingerprint(model: Model) -> str:
+    """A hash of everything that decides the results: weights, modules and tokenizer."""
+    digest = hashlib.blake2b(network_digest(model.network).encode(), digest_size=16)
     tokenizer = model.tokenizer
     digest.update(repr((tokenizer.max_length, tokenizer.dropped, tokenizer.has_types)).encode())
     digest.update(model.tokenizer.rust.to_str().encode())

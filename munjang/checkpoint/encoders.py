@@ -134,7 +134,7 @@ def load_classifier(folder: Path, config: Json) -> tuple[Encoder, Classification
     return encoder, head
 
 
-def _fallback(folder: Path, config: Json, task: str, wrap: type[fallback.Rectangle]) -> nn.Module:
+def _fallback(folder: Path, config: Json, task: str, wrap: type[fallback.TransformersModel]) -> nn.Module:
     return wrap(load_fallback(folder, config, task), pad_id(folder, config))
 
 

@@ -14,8 +14,10 @@ from munjang.errors import CheckpointError
 Json = dict[str, Any]
 MOST = 10**8  # no size of any model is larger; two of them multiplied still fit into 64 bits
 RANGES = "munjang_ranges.safetensors"  # beside a model, for int8 vectors; sentence-transformers passes over it
+ONNX_FILES = ("munjang_onnx.json", "model.onnx", "model.onnx.data")  # our export: facts, graph, weights of a large one
 # Everything that a model may have in a folder, as patterns: texts, then weights in the order in which they are taken
 TEXT_FILES = (
+    ONNX_FILES[0],
     *("modules.json", "config.json", "config_sentence_transformers.json", "sentence_*_config.json"),
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
     *("vocab.txt", "vocab.json", "merges.txt", "sentencepiece.bpe.model", "spiece.model", "tokenizer.model"),

@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from munjang.checkpoint.files import RANGES, TEXT_FILES, WEIGHT_FILES, has_weights, inside, load_json
+from munjang.checkpoint.files import ONNX_FILES, RANGES, TEXT_FILES, WEIGHT_FILES, has_weights, inside, load_json
 from munjang.errors import CheckpointError, InputError, MunjangError
 
 WITH_WEIGHTS = ("Transformer", "StaticEmbedding", "Dense", "LayerNorm")  # modules that bring weights of their own
@@ -66,6 +66,9 @@ def _download(name: str, hub: Hub) -> Path:
         folder = _fetch(name, hub, hub.revision, [*TEXT_FILES, *safetensors, RANGES])
         is_snapshot = folder.parent.name == "snapshots"
         revision = folder.name if is_snapshot else hub.revision  # so that all files are of one commit
+        if (folder / ONNX_FILES[0]).is_file():
+            _fetch(name, hub, revision, [*ONNX_FILES])
+            return folder
         modules = _modules(folder)
         inner = [path for path in modules if path not in ("", ".")]
         if inner:

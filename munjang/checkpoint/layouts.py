@@ -17,8 +17,9 @@ from munjang.checkpoint.encoders import load_classifier, load_encoder, load_fall
 from munjang.checkpoint.files import RANGES, Json, inside, load_json, read_json_if
 from munjang.checkpoint.model import Model
 from munjang.checkpoint.modules import MODULES, LogitScore, Pooling
+from munjang.checkpoint.onnx import is_onnx, open_graph
 from munjang.checkpoint.settings import EncoderSettings, encoder_settings, model_settings
-from munjang.checkpoint.static import is_model2vec, load_static, read_model2vec, unknown_id
+from munjang.checkpoint.static import is_model2vec, load_static, load_static_tokenizer, read_model2vec
 from munjang.checkpoint.tokenizer import check_vocabulary, load_tokenizer
 from munjang.errors import CheckpointError, UnsupportedModel
 from munjang.nn.encoder import Encoder
@@ -77,9 +78,6 @@ def read_sentence_modules(folder: Path, pooling: tuple[str, ...] | None) -> Mode
         raise UnsupportedModel(f"{folder}: {type(tail[0]).__name__} can't follow; a bi-encoder has one Pooling, first.")
     if kind == "StaticEmbedding":
         encoder, tokenizer = load_static(first)
-        ours = read_json_if(first / "config.json").get("munjang")
-        if isinstance(ours, dict) and ours.get("leaves_out_unknown"):  # a model2vec model that we saved
-            tokenizer.dropped = unknown_id(tokenizer)
         network = SentenceNetwork(encoder, pooling or ("mean",), tail)
         model = Model(network, tokenizer, "sentence-transformers static", first)
     else:
@@ -91,6 +89,12 @@ def read_sentence_modules(folder: Path, pooling: tuple[str, ...] | None) -> Mode
             lambda config: SentenceNetwork(load_encoder(first, config), modes, tail, includes_prompt),
         )
     check_widths(first, token_width(encoder_of(model)) * len(model.network.modes), tail)
+    _settle(model, folder)
+    return model
+
+
+def _settle(model: Model, folder: Path) -> None:
+    """Prompts, similarity and the like of a bi-encoder."""
     given = model_settings(folder)
     model.prompts, model.default_prompt_name = given.prompts, given.default_prompt_name
     model.similarity, model.truncate_dim = given.similarity, given.truncate_dim
@@ -98,6 +102,28 @@ def read_sentence_modules(folder: Path, pooling: tuple[str, ...] | None) -> Mode
     if model.truncate_dim is not None and model.truncate_dim > width:
         raise CheckpointError(f"{folder}: truncate_dim is {model.truncate_dim}, but vectors have {width} components.")
     model.ranges = _read_ranges(folder / RANGES, width)
+
+
+def read_onnx(folder: Path, pooling: tuple[str, ...] | None) -> Model:
+    """Our ONNX export of a bi-encoder."""
+    network = open_graph(folder, "bi", pooling)
+    if (folder / "sentence_bert_config.json").is_file():
+        model = _read(folder, "munjang onnx", lambda config: network)
+    else:  # static embeddings
+        tokenizer = load_static_tokenizer(folder)
+        model = Model(network, tokenizer, "munjang onnx static", folder)
+        check_vocabulary(folder, tokenizer, vocab_size_of(model))
+    _settle(model, folder)
+    return model
+
+
+def read_scorer_onnx(folder: Path) -> Model:
+    """Our ONNX export of a cross-encoder."""
+    network = open_graph(folder, "cross")
+    model = _read(folder, "munjang onnx", lambda config: network)
+    given = model_settings(folder)
+    model.prompts, model.default_prompt_name = given.prompts, given.default_prompt_name
+    model.activation = _activation(given.activation, model.config)
     return model
 
 
@@ -224,11 +250,13 @@ def _has(name: str) -> Callable[[Path], bool]:
 
 Test = Callable[[Path], bool]
 BI: list[tuple[str, Test, Callable[[Path, tuple[str, ...] | None], Model]]] = [
+    ("onnx", is_onnx, read_onnx),
     ("sentence-transformers", _has("modules.json"), read_sentence_modules),
     ("model2vec", is_model2vec, read_model2vec),
     ("transformers", _has("config.json"), read_plain),
 ]
 CROSS: list[tuple[str, Test, Callable[[Path], Model]]] = [
+    ("onnx", is_onnx, read_scorer_onnx),
     ("sentence-transformers", _has("modules.json"), read_scorer_modules),
     ("transformers", _has("config.json"), read_scorer_plain),
 ]

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from munjang.checkpoint.files import RANGES, TEXT_FILES, WEIGHT_FILES, load_json
+from munjang.checkpoint.files import ONNX_FILES, RANGES, TEXT_FILES, WEIGHT_FILES, load_json
 from munjang.errors import CheckpointError, MunjangError
 
 # What goes when another model takes the place; with it the folders that modules.json names
@@ -61,6 +61,8 @@ def _check_free(target: Path) -> None:
 def _keep_foreign(old: Path, fresh: Path) -> None:
     """Bring along, by links where the disk has them, what the model that goes does not own."""
     owned = {path.name for pattern in OWNED for path in old.glob(pattern)} | _module_folders(old)
+    if (old / ONNX_FILES[0]).is_file():  # else a graph there is somebody else's
+        owned |= set(ONNX_FILES)
     for path in old.iterdir():
         if path.name in owned or (fresh / path.name).exists():
             continue

@@ -21,12 +21,20 @@ MAX_LENGTH = 512  # tokens: model2vec's default
 
 def load_static(folder: Path) -> tuple[StaticEncoder, Tokenizer]:
     """The embedding table and tokenizer of a folder; texts are cut where tokenizer.json itself says so, if it does."""
-    truncation = build(folder, {}).truncation
-    weight = static_weight(Weights(folder))
-    tokenizer, _ = load_tokenizer(folder, {}, EncoderSettings(), has_special=False)
-    tokenizer.max_length = None if truncation is None else truncation["max_length"]
+    weight, tokenizer = static_weight(Weights(folder)), load_static_tokenizer(folder)
     check_vocabulary(folder, tokenizer, len(weight))
     return StaticEncoder(weight), tokenizer
+
+
+def load_static_tokenizer(folder: Path) -> Tokenizer:
+    """A tokenizer without special tokens."""
+    truncation = build(folder, {}).truncation
+    tokenizer, _ = load_tokenizer(folder, {}, EncoderSettings(), has_special=False)
+    tokenizer.max_length = None if truncation is None else truncation["max_length"]
+    ours = read_json_if(folder / "config.json").get("munjang")
+    if isinstance(ours, dict) and ours.get("leaves_out_unknown"):  # a model2vec model that we saved
+        tokenizer.dropped = unknown_id(tokenizer)
+    return tokenizer
 
 
 def static_weight(weights: Weights) -> Tensor:

@@ -24,10 +24,11 @@ from munjang.checkpoint.modules import (
 from munjang.checkpoint.place import write_folder
 from munjang.errors import UnsupportedModel
 from munjang.nn.encoder import Encoder
-from munjang.nn.fallback import CausalScorer, Rectangle
+from munjang.nn.fallback import CausalScorer, TransformersModel
 from munjang.nn.families.base import head_names
 from munjang.nn.heads import ClassificationHead, Dense, LayerNorm, Normalize, activation, path_of
 from munjang.nn.network import ModularHead, PairNetwork, SentenceNetwork, StaticEncoder
+from munjang.nn.rectangle import Rectangle
 
 OLD = "sentence_transformers.models"  # known to every version from 1.x to 6.x
 NEW = {"LogitScore": "sentence_transformers.cross_encoder.modules.logit_score"}
@@ -85,7 +86,8 @@ def write_cross(model: Model, target: Path, function: Callable[[Tensor], Tensor]
         elif isinstance(network, PairNetwork) and isinstance(network.head, ModularHead):
             rows += _write_modular(model, network, network.head, folder)
         else:
-            encoder, head = (network, None) if isinstance(network, Rectangle) else (network.encoder, network.head)
+            is_whole = isinstance(network, TransformersModel)
+            encoder, head = (network, None) if is_whole else (network.encoder, network.head)
             needs_rows = bool(model.prompts) or model.is_lowered  # which only modules can say
             task = "sequence-classification" if needs_rows else None
             _write_encoder(model, encoder, folder, "ForSequenceClassification", keys, head, task)
@@ -138,6 +140,11 @@ def _write_static(model: Model, encoder: StaticEncoder, folder: Path) -> None:
     if model.network.modes != ("mean",):
         raise UnsupportedModel(f"Static embeddings are saved with mean pooling only, not {model.network.modes}.")
     write_tensors(folder / "model.safetensors", {"embedding.weight": encoder.embedding.weight})
+    write_static_texts(model, folder)
+
+
+def write_static_texts(model: Model, folder: Path) -> None:
+    """What stands beside the weights of static embeddings: the tokenizer."""
     rust = RustTokenizer.from_str(model.tokenizer.rust.to_str())
     if model.tokenizer.max_length is not None:
         rust.enable_truncation(model.tokenizer.max_length)
@@ -156,8 +163,10 @@ def _write_encoder(
     task: str | None = None,
 ) -> None:
     """config.json, weights and tokenizer of the transformer itself."""
+    if isinstance(encoder, Rectangle) and not isinstance(encoder, TransformersModel):
+        raise UnsupportedModel(f"{model.folder} is an ONNX export, which holds no weights to save: copy the folder.")
     family = family_of(model.config)
-    if isinstance(encoder, Rectangle):
+    if isinstance(encoder, TransformersModel):
         state = {name: _float(tensor) for name, tensor in encoder.model.state_dict().items()}
         encoder.model.save_pretrained(folder, state_dict=state)  # type: ignore[operator]  # transformers' method
         config = {**read_json(folder / "config.json"), **keys}
@@ -174,6 +183,12 @@ def _write_encoder(
         if head is not None and len(config.get("id2label") or {}) != head.shape.num_labels:
             config["id2label"] = {str(label): f"LABEL_{label}" for label in range(head.shape.num_labels)}
             config["label2id"] = {name: int(label) for label, name in config["id2label"].items()}
+    write_texts(model, folder, config, task)
+
+
+def write_texts(model: Model, folder: Path, config: Json, task: str | None = None) -> None:
+    """What stands beside the weights of a transformer: config.json, tokenizer, limits."""
+    config = dict(config)
     for key in ("torch_dtype", "auto_map", "quantization_config"):  # of the weights and the code it came with
         config.pop(key, None)
     write_json(folder / "config.json", {**config, "dtype": "float32"})

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from munjang.errors import CheckpointError, MissingExtra, UnsupportedModel
+from munjang.nn.rectangle import Rectangle
 from munjang.text.packing import Packed
 
 # Encoder-decoders of which sentence-transformers takes the encoder alone
@@ -26,38 +27,24 @@ ENCODERS = {
 POSITIONS = ("position_embeddings", "embed_positions", "wpe")  # what its models call a table of positions
 
 
-class Rectangle(nn.Module):
-    """A transformers model behind a packed batch. `used` and `slots` tell how much of its work was padding."""
+class TransformersModel(Rectangle):
+    """A transformers model behind a packed batch."""
+
+    engine = "transformers (padded)"
 
     def __init__(self, model: nn.Module, pad_id: int) -> None:
-        super().__init__()
-        self.model, self.pad_id = model, pad_id
+        super().__init__(pad_id)
+        self.model = model
         self.takes_types = "token_type_ids" in inspect.signature(model.forward).parameters
-        self.used = self.slots = 0
 
     def call(self, batch: Packed, **options: Any) -> tuple[Any, tuple[Tensor, Tensor]]:
         """The model's output, and where in it each real token is: its row and its place there."""
-        device = batch.ids_T.device
-        lengths_B = torch.from_numpy(batch.lengths).to(device)
-        shape = (len(batch.lengths), max(batch.max_length, 1))
-        text_of_T = torch.repeat_interleave(torch.arange(shape[0], device=device), lengths_B)
-        place_T = torch.arange(batch.num_tokens, device=device) - (lengths_B.cumsum(0) - lengths_B)[text_of_T]
-        ids_BL = torch.full(shape, self.pad_id, device=device)
-        mask_BL = torch.zeros(shape, dtype=torch.long, device=device)
-        ids_BL[text_of_T, place_T] = batch.ids_T
-        mask_BL[text_of_T, place_T] = 1
-        mask_BL[lengths_B == 0, 0] = 1  # attention over nothing is NaN, and a text without tokens is scored too
-        if batch.types_T is not None and self.takes_types:
-            types_BL = torch.zeros_like(ids_BL)
-            types_BL[text_of_T, place_T] = batch.types_T
-            options["token_type_ids"] = types_BL
-        self.used, self.slots = self.used + batch.num_tokens, self.slots + ids_BL.numel()
-        return self.model(input_ids=ids_BL, attention_mask=mask_BL, **options), (text_of_T, place_T)
-
-    @property
-    def waste(self) -> float:
-        """Share of all computed slots that were padding."""
-        return 1 - self.used / self.slots if self.slots else 0.0
+        padded = self.pad(batch)
+        mask_BL = padded.mask_BL
+        mask_BL[mask_BL.sum(1) == 0, 0] = 1  # attention over nothing is NaN, and a text without tokens is scored too
+        if padded.types_BL is not None and self.takes_types:
+            options["token_type_ids"] = padded.types_BL
+        return self.model(input_ids=padded.ids_BL, attention_mask=mask_BL, **options), padded.places
 
     @property
     def num_rows(self) -> int:
@@ -89,7 +76,7 @@ class Rectangle(nn.Module):
         return weight
 
 
-class TransformersEncoder(Rectangle):
+class TransformersEncoder(TransformersModel):
     """Packed ids to token vectors [T, D]."""
 
     def forward(self, batch: Packed) -> Tensor:
@@ -100,7 +87,7 @@ class TransformersEncoder(Rectangle):
         return states_TD
 
 
-class TransformersClassifier(Rectangle):
+class TransformersClassifier(TransformersModel):
     """Packed pairs to logits [B, C]."""
 
     def forward(self, batch: Packed) -> Tensor:

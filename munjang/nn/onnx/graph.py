@@ -1,0 +1,154 @@
+"""An ONNX graph under construction: a call per operator, named after the value that it gives.
+
+Only operators of the standard are used, so that any runtime reads the graph; int8 takes one of onnxruntime's own.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import Tensor, nn
+
+from munjang.errors import MissingExtra
+from munjang.types import Array
+
+OPSET = 20  # the first with Gelu; in every onnxruntime since 1.17 (2024)
+IR_VERSION = 9  # of the file format, the one of that opset
+LARGEST = 1_500_000_000  # bytes in one file: protobuf stops at 2 GiB, then weights go into a file beside it
+SMALL = 1024  # bytes that stay in the graph then
+SKIP = "skip"  # the input that says how many leading tokens pooling leaves out
+Outputs = dict[str, tuple[str, list[int | str]]]  # name: the value that it is, and its shape behind the batch
+
+
+def load_onnx() -> Any:
+    """The package onnx, or how to get it."""
+    try:
+        import onnx
+    except ImportError as error:
+        raise MissingExtra("onnx", "onnx", "Writing an ONNX graph") from error
+    return onnx
+
+
+class Graph:
+    """Nodes and weights, collected; values are known by their names."""
+
+    def __init__(self, is_int8: bool = False) -> None:
+        self.is_int8 = is_int8
+        self.onnx = load_onnx()
+        self._nodes: list[Any] = []
+        self._weights: dict[str, Any] = {}
+        self._scaled: dict[str, tuple[str, str, str]] = {}
+
+    def call(self, kind: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
+        """A node; the name of what it gives."""
+        name = f"{kind}_{len(self._nodes)}"
+        node = self.onnx.helper.make_node(kind, list(inputs), [name], name=name, domain=domain, **attributes)
+        self._nodes.append(node)
+        return name
+
+    def split(self, x: str, parts: int) -> list[str]:
+        """Equal parts of the last axis."""
+        name = f"Split_{len(self._nodes)}"
+        outputs = [f"{name}_{part}" for part in range(parts)]
+        node = self.onnx.helper.make_node("Split", [x], outputs, name=name, axis=-1, num_outputs=parts)
+        self._nodes.append(node)
+        return outputs
+
+    def weight(self, name: str, tensor: Tensor | Array) -> str:
+        """A constant by its name; the second time the same one (ALBERT's layers share theirs)."""
+        if name not in self._weights:
+            values = tensor.detach().float().cpu().numpy() if isinstance(tensor, Tensor) else tensor
+            self._weights[name] = self.onnx.numpy_helper.from_array(np.ascontiguousarray(values), name)
+        return name
+
+    def number(self, value: float) -> str:
+        """A float32 constant."""
+        return self.weight(f"number:{value!r}", np.array(value, np.float32))
+
+    def index(self, value: int) -> str:
+        """An int64 constant without axes."""
+        return self.weight(f"index:{value}", np.array(value, np.int64))
+
+    def whole(self, *values: int) -> str:
+        """A row of int64 constants: axes, sizes."""
+        return self.weight(f"whole:{values}", np.array(values, np.int64))
+
+    def linear(self, name: str, layer: nn.Linear, x: str) -> str:
+        """A linear layer of the encoder, in int8 where asked for."""
+        if self.is_int8:
+            out = self._linear_int8(name, layer.weight.detach().float().cpu().numpy().T, x)
+        else:
+            out = self.call("MatMul", x, self.weight(f"{name}.weight", layer.weight.detach().T))
+        return out if layer.bias is None else self.call("Add", out, self.weight(f"{name}.bias", layer.bias))
+
+    def plain_linear(self, name: str, layer: nn.Linear, x: str) -> str:
+        """A linear layer behind the pooling: always in float32, where it costs nothing."""
+        out = self.call("MatMul", x, self.weight(f"{name}.weight", layer.weight.detach().T))
+        return out if layer.bias is None else self.call("Add", out, self.weight(f"{name}.bias", layer.bias))
+
+    def norm(self, name: str, layer: nn.Module, x: str) -> str:
+        """A layer norm; an identity in its place gives back what it got."""
+        if isinstance(layer, nn.Identity):
+            return x
+        assert isinstance(layer, nn.LayerNorm)
+        inputs = [x, self.weight(f"{name}.weight", layer.weight)]
+        if layer.bias is not None:
+            inputs.append(self.weight(f"{name}.bias", layer.bias))
+        return self.call("LayerNormalization", *inputs, axis=-1, epsilon=layer.eps)
+
+    def rows(self, name: str, table: nn.Embedding, ids: str) -> str:
+        """Rows of an embedding table, which int8 stores with one scale a row."""
+        if not self.is_int8:
+            return self.call("Gather", self.weight(f"{name}.weight", table.weight), ids)
+        values = table.weight.detach().float().cpu().numpy()
+        scale = np.maximum(np.abs(values).max(axis=1, keepdims=True) / 127, np.finfo(np.float32).tiny)
+        codes = self.call("Gather", self.weight(f"{name}.codes", np.round(values / scale).astype(np.int8)), ids)
+        scales = self.call("Gather", self.weight(f"{name}.scale", scale), ids)
+        return self.call("Mul", self.call("Cast", codes, to=self.onnx.TensorProto.FLOAT), scales)
+
+    def _linear_int8(self, name: str, weight: Array, x: str) -> str:
+        """x · W with int8 weights (a scale per column) and uint8 activations (a range per token).
+
+        x = lowest + range · code / 255 in every token, so x · W = range · (code / 255 · W) + lowest · (sum of W's
+        columns). One range for the whole batch, as quantize_dynamic takes it, costs five times the accuracy and makes
+        a text's vector depend on its neighbours (docs/log.md, 2026-11-15).
+        """
+        scale = np.maximum(np.abs(weight).max(axis=0) / 127, np.finfo(np.float32).tiny).astype(np.float32)
+        codes = np.round(weight / scale).astype(np.int8)
+        code, span, lowest = self._codes(x)
+        step, zero = self.number(1 / 255), self.weight("zero:uint8", np.array(0, np.uint8))
+        given = (code, self.weight(f"{name}.codes", codes), step, self.weight(f"{name}.scale", scale), zero)
+        product = self.call("MatMulIntegerToFloat", *given, domain="com.microsoft")
+        sums = self.weight(f"{name}.sums", (codes.astype(np.float32) * scale).sum(axis=0))
+        return self.call("Add", self.call("Mul", product, span), self.call("Mul", lowest, sums))
+
+    def _codes(self, x: str) -> tuple[str, str, str]:
+        """uint8 codes of every token, with its range and its lowest value; once per value."""
+        if x not in self._scaled:
+            last, zero = self.whole(-1), self.number(0.0)
+            highest = self.call("Max", self.call("ReduceMax", x, last), zero)  # 0 has to be within the range
+            lowest = self.call("Min", self.call("ReduceMin", x, last), zero)
+            span = self.call("Max", self.call("Sub", highest, lowest), self.number(1e-12))
+            share = self.call("Div", self.call("Sub", x, lowest), span)
+            zero_code = self.weight("zero:uint8", np.array(0, np.uint8))
+            self._scaled[x] = self.call("QuantizeLinear", share, self.number(1 / 255), zero_code), span, lowest
+        return self._scaled[x]
+
+    def save(self, path: Path, inputs: list[str], outputs: Outputs, limit: int) -> None:
+        """Write the graph; with more than `limit` bytes of weights those go into a file beside it."""
+        make, types = self.onnx.helper, self.onnx.TensorProto
+        named = [make.make_node("Identity", [value], [name]) for name, (value, _) in outputs.items()]
+        # what stands for one text is a row [B], all else [B, L]
+        taken = [
+            make.make_tensor_value_info(name, types.INT64, ["texts"] if name == SKIP else ["texts", "tokens"])
+            for name in inputs
+        ]
+        given = [
+            make.make_tensor_value_info(name, types.FLOAT, ["texts", *shape]) for name, (_, shape) in outputs.items()
+        ]
+        graph = make.make_graph([*self._nodes, *named], "munjang", taken, given, list(self._weights.values()))
+        opsets = [make.make_opsetid("", OPSET)] + ([make.make_opsetid("com.microsoft", 1)] if self.is_int8 else [])
+        model = make.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="munjang")
+        size = sum(len(weight.raw_data) for weight in self._weights.values())
+        beside = {"save_as_external_data": True, "location": f"{path.name}.data", "size_threshold": SMALL}
+        self.onnx.save(model, path, **(beside if size > limit else {}))

@@ -1,0 +1,197 @@
+"""An exported graph as a network: onnxruntime behind packed batches, in rectangles of texts of about one length.
+
+B texts, L longest text of a rectangle, T tokens without padding, D width, C labels.
+"""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from munjang.errors import CheckpointError, InputError, MissingExtra
+from munjang.nn.onnx.encoder import IDS, MASK, TYPES
+from munjang.nn.onnx.graph import SKIP
+from munjang.nn.onnx.outputs import LOGITS, RAW, TOKENS, VECTORS
+from munjang.nn.rectangle import Rectangle
+from munjang.text.packing import Packed, cumulative
+from munjang.types import Array, Ints
+
+MOST_PADDING = 0.1  # share of a rectangle; then the next one begins
+FEW_SLOTS = 32  # of padding, for which another call is not worth it
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a graph is, beside its nodes."""
+
+    dtype: str  # of the encoder's weights: float32, int8
+    width: int  # of a token vector
+    num_outputs: int  # components of a vector, or labels
+    num_rows: int  # of the embedding table
+    num_weights: int
+    num_linear: int  # those of them that every token passes through
+    max_tokens: int | None
+    pad_id: int
+    digest: str  # of the weights and modules that it was made of
+    modes: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()  # behind the pooling, by name
+    includes_prompt: bool = True
+
+
+class OnnxModel(Rectangle):
+    """A graph file, run by onnxruntime on the CPU. Any number of threads may call it."""
+
+    def __init__(self, path: Path, facts: Facts, outputs: tuple[str, ...]) -> None:
+        super().__init__(facts.pad_id)
+        self.path, self.facts = path, facts
+        self.engine = "onnxruntime (padded)"
+        self._sessions: dict[tuple[int, int], Any] = {}
+        session = self._session(1)
+        self.inputs = [given.name for given in session.get_inputs()]
+        found = {given.name: given.shape for given in session.get_outputs()}
+        wanted = {name: facts.num_outputs for name in outputs if name != TOKENS}
+        missing = [name for name, width in wanted.items() if name not in found or found[name][-1] != width]
+        if missing or {IDS, MASK} - set(self.inputs) or set(self.inputs) - {IDS, MASK, TYPES, SKIP}:
+            raise CheckpointError(f"{path} has other inputs and outputs than its description says; export it again.")
+
+    def _session(self, threads: int) -> Any:
+        """One for each number of threads; a forked child makes its own, as threads do not survive a fork."""
+        key = (os.getpid(), threads)
+        if key not in self._sessions:
+            self._sessions[key] = open_session(self.path, threads)
+        return self._sessions[key]
+
+    def run(self, batch: Packed, output: str) -> Tensor:
+        """One output of the graph for every text, or for every token where it is one per token."""
+        # the executor has told torch how many cores this thread may use; the graph keeps to it
+        session = self._session(torch.get_num_threads())
+        parts = []
+        for part in rectangles(batch):
+            padded = self.pad(part)
+            given = {IDS: padded.ids_BL, MASK: padded.mask_BL, TYPES: padded.types_BL}
+            feed: dict[str, Array] = {
+                name: np.zeros(padded.ids_BL.shape, np.int64) if value is None else value.numpy()
+                for name, value in given.items()
+                if name in self.inputs
+            }
+            if SKIP in self.inputs:
+                feed[SKIP] = np.zeros(len(part.lengths), np.int64) if part.skip is None else part.skip
+            found = torch.from_numpy(session.run([output], feed)[0])
+            parts.append(found[padded.places] if output == TOKENS else found)
+        return torch.cat(parts)
+
+    def forward(self, batch: Packed) -> Tensor:
+        """Token vectors [T, D]."""
+        return self.run(batch, TOKENS)
+
+    @property
+    def num_rows(self) -> int:
+        return self.facts.num_rows
+
+    @property
+    def width(self) -> int:
+        return self.facts.width
+
+    @property
+    def max_tokens(self) -> int | None:
+        return self.facts.max_tokens
+
+    def check_device(self, device: torch.device) -> None:
+        """Refuse what the graph can't run on."""
+        if device.type != "cpu":
+            raise InputError(f"An ONNX export runs on the CPU here, not on {device}; load the model itself there.")
+
+
+class OnnxSentences(nn.Module):
+    """A bi-encoder's graph, with the face of SentenceNetwork."""
+
+    def __init__(self, path: Path, facts: Facts) -> None:
+        super().__init__()
+        self.is_unit = bool(facts.modules) and facts.modules[-1] == "Normalize"
+        self.encoder = OnnxModel(path, facts, (VECTORS, *([RAW] if self.is_unit else []), TOKENS))
+        self.modes, self.module_names = facts.modes, list(facts.modules)
+        self.includes_prompt = facts.includes_prompt
+        self.num_linear = facts.num_linear
+
+    def forward(self, batch: Packed, is_raw: bool = False) -> Tensor:
+        """Sentence vectors; `is_raw` leaves a Normalize at the end out."""
+        return self.encoder.run(batch, RAW if is_raw and self.is_unit else VECTORS)
+
+    def to_compute(self, device: torch.device, dtype: torch.dtype) -> "OnnxSentences":
+        """As it is: the graph has its own type."""
+        self.encoder.check_device(device)
+        return self.eval()
+
+
+class OnnxPairs(nn.Module):
+    """A cross-encoder's graph, with the face of PairNetwork."""
+
+    def __init__(self, path: Path, facts: Facts) -> None:
+        super().__init__()
+        self.encoder = OnnxModel(path, facts, (LOGITS,))
+        self.num_linear = facts.num_linear
+
+    def forward(self, batch: Packed) -> Tensor:
+        """Logits [B, C]."""
+        return self.encoder.run(batch, LOGITS)
+
+    def to_compute(self, device: torch.device, dtype: torch.dtype) -> "OnnxPairs":
+        """As it is: the graph has its own type."""
+        self.encoder.check_device(device)
+        return self.eval()
+
+
+def open_session(path: Path, threads: int) -> Any:
+    """onnxruntime's session of a file, with its fusions and so many threads."""
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise MissingExtra("onnxruntime", "onnx", f"The ONNX export {path.parent}") from error
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+    options.log_severity_level = 4  # what is wrong is raised as well
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # idle threads would keep cores busy
+    try:
+        return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # onnxruntime has an error class for each of its codes
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        raise CheckpointError(f"{path} is missing, damaged or cut off ({reason:.200}); export it again.") from error
+
+
+def rectangles(batch: Packed) -> Iterator[Packed]:
+    """Neighbouring texts of about one length; a batch comes sorted, so that few slots are padding."""
+    starts = cumulative(batch.lengths)
+    for first, last in cut_rectangles(batch.lengths):
+        tokens = slice(int(starts[first]), int(starts[last]))
+        lengths = batch.lengths[first:last]
+        yield Packed(
+            batch.ids_T[tokens],
+            batch.positions_T[tokens],
+            None if batch.types_T is None else batch.types_T[tokens],
+            torch.from_numpy(cumulative(lengths).astype(np.int32)),
+            lengths,
+            None if batch.skip is None else batch.skip[first:last],
+        )
+
+
+def cut_rectangles(lengths: Ints) -> Iterator[tuple[int, int]]:
+    """First and last text (exclusive) of each rectangle.
+
+    >>> list(cut_rectangles(np.array([200, 195, 20, 18, 4])))
+    [(0, 2), (2, 5)]
+    """
+    first, longest, used = 0, 0, 0
+    for place, length in enumerate(lengths.tolist()):
+        longest = max(longest, length)
+        slots = longest * (place + 1 - first)
+        if slots - used - length > max(MOST_PADDING * slots, FEW_SLOTS):
+            yield first, place
+            first, longest, used = place, length, 0
+        used += length
+    if len(lengths):
+        yield first, len(lengths)

@@ -1,0 +1,70 @@
+"""Packed texts as a padded rectangle, for what can't compute them packed (transformers, ONNX). Padding is counted.
+
+B texts, L longest text, T tokens without padding.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from munjang.text.packing import Packed
+
+
+@dataclass(frozen=True)
+class Padded:
+    """A batch as a rectangle, and where in it each real token is: its row and its place there."""
+
+    ids_BL: Tensor
+    mask_BL: Tensor  # 1 for a token, 0 for padding
+    types_BL: Tensor | None
+    places: tuple[Tensor, Tensor]
+
+
+class Rectangle(nn.Module):
+    """A network over rectangles behind a packed batch. `used` and `slots` tell how much of its work was padding."""
+
+    engine: str  # who computes it
+
+    def __init__(self, pad_id: int) -> None:
+        super().__init__()
+        self.pad_id = pad_id
+        self.used = self.slots = 0
+
+    def pad(self, batch: Packed) -> Padded:
+        """The rectangle of a batch, counted."""
+        device = batch.ids_T.device
+        lengths_B = torch.from_numpy(batch.lengths).to(device)
+        shape = (len(batch.lengths), max(batch.max_length, 1))
+        text_of_T = torch.repeat_interleave(torch.arange(shape[0], device=device), lengths_B)
+        place_T = torch.arange(batch.num_tokens, device=device) - (lengths_B.cumsum(0) - lengths_B)[text_of_T]
+        ids_BL = torch.full(shape, self.pad_id, device=device)
+        mask_BL = torch.zeros(shape, dtype=torch.long, device=device)
+        ids_BL[text_of_T, place_T] = batch.ids_T
+        mask_BL[text_of_T, place_T] = 1
+        types_BL = None
+        if batch.types_T is not None:
+            types_BL = torch.zeros_like(ids_BL)
+            types_BL[text_of_T, place_T] = batch.types_T
+        self.used, self.slots = self.used + batch.num_tokens, self.slots + ids_BL.numel()
+        return Padded(ids_BL, mask_BL, types_BL, (text_of_T, place_T))
+
+    @property
+    def waste(self) -> float:
+        """Share of all computed slots that were padding."""
+        return 1 - self.used / self.slots if self.slots else 0.0
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of the embedding table."""
+        raise NotImplementedError
+
+    @property
+    def width(self) -> int:
+        """Components of a token vector."""
+        raise NotImplementedError
+
+    @property
+    def max_tokens(self) -> int | None:
+        """How long a text may be; None: any."""
+        raise NotImplementedError

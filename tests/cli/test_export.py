@@ -1,0 +1,60 @@
+"""munjang export: what it writes loads again, what it says is measured, what fails leaves nothing."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sentence_transformers import SentenceTransformer
+
+from munjang import BiEncoder, CrossEncoder
+from munjang.cli import main
+
+TEXTS = ["a fox", "", "서울은 대한민국의 수도이며 인구가 많다"]
+
+
+@pytest.mark.parametrize(("dtype", "least"), [("float32", 0.99999), ("int8", 0.97)])
+def test_onnx(tiny_bert: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], dtype: str, least: float) -> None:
+    target = tmp_path / "onnx"
+    assert main(["export", str(tiny_bert), "--to", "onnx", "-o", str(target), "--dtype", dtype]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith(f"{target}: ")
+    found = re.search(r"smallest cosine ([\d.]+), mean ([\d.]+) over \d+ texts", said)
+    assert found is not None
+    assert least <= float(found[1]) <= float(found[2]) <= 1.000001
+    assert (BiEncoder.load(target).encode(TEXTS) * BiEncoder.load(tiny_bert).encode(TEXTS)).sum(axis=1).min() >= least
+    assert main(["info", str(target)]) == 0
+    assert "onnxruntime (padded)" in capsys.readouterr().out
+
+
+def test_cross_encoder(make: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = make("bert", kind="classifier", num_labels=1)
+    assert main(["export", str(source), "--to", "onnx", "-o", str(tmp_path / "onnx")]) == 0
+    assert "largest difference of a score" in capsys.readouterr().out
+    pairs = [("a fox", "a dog"), ("서울", "")]
+    scores = CrossEncoder.load(tmp_path / "onnx").predict(pairs)
+    assert np.abs(scores - CrossEncoder.load(source).predict(pairs)).max() < 1e-5
+
+
+def test_sentence_transformers(tiny_bert: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = tmp_path / "folder"
+    assert main(["export", str(tiny_bert), "--to", "sentence-transformers", "-o", str(target)]) == 0
+    assert capsys.readouterr().out.startswith(f"{target}: ")
+    theirs = SentenceTransformer(str(target), device="cpu").encode(TEXTS)
+    assert np.abs(theirs - BiEncoder.load(tiny_bert).encode(TEXTS)).max() < 1e-5
+
+
+def test_what_does_not_fit(tiny_bert: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = str(tmp_path / "out")
+    assert main(["export", str(tiny_bert), "--to", "sentence-transformers", "-o", target, "--dtype", "int8"]) == 2
+    assert "--dtype int8 goes with --to onnx" in capsys.readouterr().err
+    assert main(["export", str(tiny_bert), "--to", "tflite", "-o", target]) == 2
+    assert main(["export", str(tiny_bert), "-o", target]) == 2
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "thesis.txt").write_text("mine")
+    capsys.readouterr()
+    assert main(["export", str(tiny_bert), "--to", "onnx", "-o", str(tmp_path / "taken")]) == 2
+    assert "holds other files and no model" in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["taken"]
+    assert main(["export", str(tmp_path / "none"), "--to", "onnx", "-o", target]) == 2
