@@ -2,6 +2,9 @@
 
 import json
 import re
+import subprocess
+import sys
+import time
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any
@@ -156,6 +159,25 @@ def test_a_process_that_ends_is_a_failure(tmp_path: Path) -> None:
     process.process.kill()
     with pytest.raises(PeerFailed, match="ended with -9"):
         process.ask("latency", text="", rounds=1)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux only")
+def test_a_stopped_process_ends_with_the_one_that_started_it(tmp_path: Path) -> None:
+    log = str(tmp_path / "log")
+    code = (
+        "import os, pathlib; from benchmarks.peers.process import Process; from benchmarks.peers.table import PEERS\n"
+        f"process = Process(PEERS[1], 1, pathlib.Path({log!r}))\n"
+        "try: process.ask('latency', text='', rounds=1)\n"  # nothing is loaded: it answers so, and is stopped
+        "except Exception: print(process.process.pid, flush=True); os.kill(os.getpid(), 9)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == -9, done.stderr
+    state = Path("/proc", done.stdout.strip(), "stat")
+    for _ in range(100):
+        if not state.exists() or state.read_text().split()[2] == "Z":  # gone, or nobody asked for its exit code yet
+            return
+        time.sleep(0.1)
+    pytest.fail("the process is still there")
 
 
 def test_a_peer_without_a_venv_says_how_to_make_it(tmp_path: Path) -> None:

@@ -8,8 +8,10 @@
 Every answer is one line: what was asked for, or {"error": ...}.
 """
 
+import ctypes
 import json
 import os
+import signal
 import sys
 import time
 import warnings
@@ -77,8 +79,16 @@ class Worker:
         return time.perf_counter() - start
 
 
+def die_with_parent() -> None:
+    """Even if it is killed: a stopped process would stay for ever."""
+    if sys.platform == "linux":
+        parent_death_signal = 1  # PR_SET_PDEATHSIG
+        ctypes.CDLL(None).prctl(parent_death_signal, signal.SIGKILL)
+
+
 def main() -> None:
     """Answer until the other side hangs up."""
+    die_with_parent()
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what libraries print must not mix with the answers
     warnings.simplefilter("ignore")
