@@ -9,6 +9,9 @@ import os
 import re
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain, pairwise
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +28,7 @@ SPACE, REPLACEMENT = 0x20, 0xFFFD
 LONE = re.compile("[\ud800-\udfff]")
 WHOLE = -1  # instead of a count: this chunk can't be taken out of its text
 
+Number = TypeVar("Number", np.uint32, np.int32)
 Codes = NDArray[np.uint32]
 Hashes = NDArray[np.uint64]
 # from the system's entropy: the keys are secret to whoever writes the texts
@@ -66,29 +70,33 @@ class Table:
             open_ = open_[(entry >= 0) & (self.hashes[entry] != hashes_W[open_])]
         return found_W
 
-    def add(self, hashes: Hashes, codes: list[Codes], ids: list[Ids], counts: Ints) -> None:
-        """Append entries with new hashes."""
+    def add(self, hashes: Hashes, codes: "Flat[np.uint32]", ids: "Flat[np.int32]", counts: Ints) -> None:
+        """Append entries with new hashes, their characters and their ids; `counts` is what a hit says of the ids."""
         first, number = self.size, len(hashes)
-        code_counts = np.array([len(code) for code in codes], np.int64)
-        id_counts = np.array([len(part) for part in ids], np.int64)
-        self._reserve(number, int(code_counts.sum()), int(id_counts.sum()))
+        self._reserve(number, len(codes.values), len(ids.values))
         span = slice(first, first + number)
-        self.hashes[span], self.code_counts[span], self.id_counts[span] = hashes, code_counts, counts
-        self.code_starts[span] = self.num_codes + cumulative(code_counts)[:-1]
-        self.id_starts[span] = self.num_ids + cumulative(id_counts)[:-1]
-        self.codes[self.num_codes : self.num_codes + code_counts.sum()] = np.concatenate(codes)
-        self.ids[self.num_ids : self.num_ids + id_counts.sum()] = np.concatenate(ids)
-        self.size, self.num_codes, self.num_ids = (
-            first + number,
-            self.num_codes + int(code_counts.sum()),
-            self.num_ids + int(id_counts.sum()),
-        )
-        mask = len(self.slots) - 1
-        for entry, value in enumerate(hashes.tolist(), first):
-            slot = value & mask
-            while self.slots[slot] >= 0:
-                slot = (slot + 1) & mask
-            self.slots[slot] = entry
+        self.hashes[span], self.code_counts[span], self.id_counts[span] = hashes, codes.counts, counts
+        self.code_starts[span] = self.num_codes + cumulative(codes.counts)[:-1]
+        self.id_starts[span] = self.num_ids + cumulative(ids.counts)[:-1]
+        self.codes[self.num_codes : self.num_codes + len(codes.values)] = codes.values
+        self.ids[self.num_ids : self.num_ids + len(ids.values)] = ids.values
+        self.size += number
+        self.num_codes += len(codes.values)
+        self.num_ids += len(ids.values)
+        self._show(hashes, np.arange(first, first + number, dtype=np.int32))
+
+    def _show(self, hashes: Hashes, entries: NDArray[np.int32]) -> None:
+        """Put entries into the first free slot from that of their hash on."""
+        mask = np.uint64(len(self.slots) - 1)
+        at = hashes & mask
+        while len(entries):
+            free = np.flatnonzero(self.slots[at] < 0)
+            _, first = np.unique(at[free], return_index=True)  # of those that want one slot, one gets it
+            taken = free[first]
+            self.slots[at[taken]] = entries[taken]
+            rest = np.ones(len(entries), bool)
+            rest[taken] = False
+            at, entries = (at[rest] + np.uint64(1)) & mask, entries[rest]
 
     def _reserve(self, entries: int, codes: int, ids: int) -> None:
         for name, need in (
@@ -104,6 +112,57 @@ class Table:
                 grown = np.zeros(max(need, 2 * len(array)), array.dtype)
                 grown[: len(array)] = array
                 setattr(self, name, grown)
+
+
+@dataclass(frozen=True)
+class Flat(Generic[Number]):
+    """Rows of different lengths, one after the other."""
+
+    values: NDArray[Number]
+    counts: Ints
+
+
+@dataclass(frozen=True)
+class Chunks:
+    """The chunks of a batch. They cover it, but for single spaces between them: no character has to be moved."""
+
+    codes_C: Codes
+    begins_W: Ints
+    sizes_W: Ints
+    chunk_of_C: Ints
+    place_C: Ints  # of each character in its chunk
+
+    def hashes(self) -> Hashes:
+        """A keyed 64-bit hash of each chunk of at most MAX_CHUNK characters: weighted by secret keys, by place."""
+        values = self.codes_C.astype(np.uint64)
+        values += np.uint64(1)
+        values *= KEYS.take(self.place_C, mode="clip")
+        sums = np.zeros(len(values) + 1, np.uint64)
+        np.cumsum(values, out=sums[1:])
+        hashes = sums[self.begins_W + self.sizes_W] - sums[self.begins_W]
+        return hashes ^ (hashes >> np.uint64(31))  # slots are taken from the low bits, keys mix best into the high ones
+
+    def verified(self, table: Table, entries_W: NDArray[np.int32]) -> NDArray[np.int32]:
+        """The same entries, with -1 where the characters are not those of the entry: their text goes whole."""
+        same_W = table.code_counts[entries_W] == self.sizes_W
+        where_C = table.code_starts[entries_W].take(self.chunk_of_C)
+        where_C += self.place_C
+        differs_C = table.codes.take(where_C, mode="clip") != self.codes_C
+        differs_C[self.gaps()] = False
+        if differs_C.any():
+            same_W[self.chunk_of_C[differs_C]] = False
+        return np.where(same_W, entries_W, np.int32(-1))
+
+    def gaps(self) -> Ints:
+        """The spaces that are nobody's."""
+        ends = self.begins_W[:-1] + self.sizes_W[:-1]
+        return ends[ends < self.begins_W[1:]]
+
+    def characters(self, chosen: Ints) -> Codes:
+        """Of the chosen chunks, one after the other."""
+        sizes = self.sizes_W[chosen]
+        place = np.arange(int(sizes.sum())) - np.repeat(cumulative(sizes)[:-1], sizes)
+        return self.codes_C[np.repeat(self.begins_W[chosen], sizes) + place]
 
 
 class ChunkLookup:
@@ -122,21 +181,22 @@ class ChunkLookup:
     def __call__(self, texts: Sequence[str]) -> tuple[Ids, Ints]:
         """Flat ids without special tokens, and how many each text has."""
         codes_C, sizes_B = to_codes(texts)
-        begins_W, ends_W, text_of_W = self._cut(codes_C, sizes_B)
-        entries_W, table = self._entries(codes_C, begins_W, ends_W)
+        chunks, text_of_W = self._cut(codes_C, sizes_B)
+        entries_W, table = self._entries(chunks)
         counts_W = np.where(entries_W >= 0, table.id_counts[entries_W], WHOLE)
-        whole_B = np.zeros(len(texts), bool)
-        whole_B[text_of_W[counts_W == WHOLE]] = True
-        if not whole_B.any():
+        is_whole_W = counts_W == WHOLE
+        if not is_whole_W.any():
             return self._join(table, entries_W, counts_W), _per_text(text_of_W, counts_W, len(texts))
+        whole_B = np.zeros(len(texts), bool)
+        whole_B[text_of_W[is_whole_W]] = True
         keep_W = ~whole_B[text_of_W]
         known = self._join(table, entries_W[keep_W], counts_W[keep_W])
         lengths_B = _per_text(text_of_W[keep_W], counts_W[keep_W], len(texts))
         rows = np.flatnonzero(whole_B)
         return _merge(known, lengths_B, rows, encode_whole(self.tokenizer, [texts[row] for row in rows.tolist()]))
 
-    def _cut(self, codes_C: Codes, sizes_B: Ints) -> tuple[Ints, Ints, Ints]:
-        """Where each chunk begins and ends, and whose it is."""
+    def _cut(self, codes_C: Codes, sizes_B: Ints) -> tuple["Chunks", Ints]:
+        """The chunks, and whose each is."""
         starts = cumulative(sizes_B)
         spaces = np.flatnonzero(codes_C == SPACE)
         inside = spaces[(spaces > 0) & (spaces < len(codes_C) - 1)]
@@ -144,12 +204,19 @@ class ChunkLookup:
         edge[starts] = True
         inside = inside[~edge[inside] & ~edge[inside + 1]]  # a text's own first or last space is no cut
         cuts = inside[self._is_safe(codes_C[inside - 1]) & self._is_safe(codes_C[inside + 1])]
-        begins = np.sort(np.concatenate([starts[:-1][sizes_B > 0], cuts + (0 if self.structure.keeps_space else 1)]))
+        is_begin_C = np.zeros(len(codes_C), bool)
+        is_begin_C[starts[:-1][sizes_B > 0]] = True
+        is_begin_C[cuts + (0 if self.structure.keeps_space else 1)] = True
+        begins = np.flatnonzero(is_begin_C)
         text_of = np.searchsorted(starts, begins, side="right") - 1
         ends = np.append(begins[1:], len(codes_C))
         if not self.structure.keeps_space:  # the space between two chunks of one text is nobody's
             ends[:-1] -= text_of[1:] == text_of[:-1]
-        return begins, ends, text_of
+        chunk_of_C = np.cumsum(is_begin_C)
+        chunk_of_C -= 1
+        place_C = np.arange(len(codes_C))
+        place_C -= begins.take(chunk_of_C)
+        return Chunks(codes_C, begins, ends - begins, chunk_of_C, place_C), text_of
 
     def _is_safe(self, codes: Codes) -> NDArray[np.bool_]:
         known = self.safe[codes]
@@ -159,50 +226,53 @@ class ChunkLookup:
             known = self.safe[codes]
         return known == 1
 
-    def _entries(self, codes_C: Codes, begins_W: Ints, ends_W: Ints) -> tuple[NDArray[np.int32], Table]:
-        """The entry of each chunk, or -1 for chunks too long to keep; unknown ones are tokenized and added."""
-        sizes_W = ends_W - begins_W
-        short = np.flatnonzero(sizes_W <= MAX_CHUNK)
-        entries_W = np.full(len(begins_W), -1, np.int32)
-        begins, sizes = begins_W[short], sizes_W[short]
-        hashes = hash_chunks(codes_C, begins, sizes)
+    def _entries(self, chunks: "Chunks") -> tuple[NDArray[np.int32], Table]:
+        """The entry of each chunk, or -1 for those that can't be kept; unknown ones are tokenized and added."""
+        is_short_W = chunks.sizes_W <= MAX_CHUNK
+        hashes_W = chunks.hashes()
         table = self.table
-        found = verified(table, table.find(hashes), codes_C, begins, sizes)
-        missing = np.flatnonzero(found == -1)
-        if len(missing):
+        found_W = np.where(is_short_W, table.find(hashes_W), -1)
+        if ((found_W == -1) & is_short_W).any():
             with self.locks.setdefault(os.getpid(), threading.Lock()):  # a forked child's holder may be gone
-                if not self.table.has_room(len(np.unique(hashes[missing]))):
-                    self.table = Table()  # full: readers keep the old one until they are done
-                if self.table is not table:
-                    table, missing = self.table, np.arange(len(hashes))
-                found[missing] = table.find(hashes[missing])
-                _, first = np.unique(hashes[missing[found[missing] == -1]], return_index=True)
-                fresh = missing[found[missing] == -1][first][:MAX_ENTRIES]
-                self._learn(table, codes_C, hashes[fresh], begins[fresh], sizes[fresh])
-                if not table.has_room(0):
-                    self.table = Table()
-            found = verified(table, table.find(hashes), codes_C, begins, sizes)
-        entries_W[short] = np.maximum(found, -1)  # -2, a collision: the text goes whole
-        return entries_W, table
+                table = self._learn(chunks, hashes_W, is_short_W)
+            found_W = np.where(is_short_W, table.find(hashes_W), -1)
+        return chunks.verified(table, found_W), table
 
-    def _learn(self, table: Table, codes_C: Codes, hashes: Hashes, begins: Ints, sizes: Ints) -> None:
-        if not len(hashes):
-            return
-        codes = [codes_C[begin : begin + size] for begin, size in zip(begins.tolist(), sizes.tolist(), strict=True)]
-        chunks = [code.tobytes().decode("utf-32-le") for code in codes]
-        ids = [
-            np.array(found.ids, np.int32)
-            for found in self.tokenizer.encode_batch_fast(chunks, add_special_tokens=False)
-        ]
-        counts = np.array(
-            [WHOLE if self._holds_added(chunk) else len(part) for chunk, part in zip(chunks, ids, strict=True)]
-        )
-        table.add(hashes, codes, ids, counts)
+    def _learn(self, chunks: "Chunks", hashes_W: Hashes, is_short_W: NDArray[np.bool_]) -> Table:
+        """A table that has these chunks, as far as it can hold them; only for who holds the lock."""
+        wanted = np.flatnonzero(is_short_W)
+        for _ in range(2):
+            missing = wanted[self.table.find(hashes_W[wanted]) == -1]
+            _, first = np.unique(hashes_W[missing], return_index=True)
+            if self.table.has_room(len(first)):
+                break
+            self.table = Table()  # full: readers keep the old one until they are done
+        table, fresh = self.table, missing[first][:MAX_ENTRIES]
+        if len(fresh):
+            codes = Flat(chunks.characters(fresh), chunks.sizes_W[fresh])
+            ids, counts = self._tokenize(codes)
+            table.add(hashes_W[fresh], codes, ids, counts)
+        if not table.has_room(0):
+            self.table = Table()
+        return table
 
-    def _holds_added(self, chunk: str) -> bool:
-        if any(content in chunk for content in self.added):
+    def _tokenize(self, codes: "Flat[np.uint32]") -> tuple["Flat[np.int32]", Ints]:
+        """The ids of chunks, and their counts; WHOLE for those that hold an added token."""
+        joined, edges = codes.values.tobytes().decode("utf-32-le"), cumulative(codes.counts).tolist()
+        texts = [joined[begin:end] for begin, end in pairwise(edges)]
+        ids = [found.ids for found in self.tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
+        lengths = np.fromiter(map(len, ids), np.int64, len(ids))
+        counts = lengths.copy()
+        for start in range(0, len(texts), 256):  # one look at many of them is mostly enough
+            part = texts[start : start + 256]
+            if self._holds_added(" ".join(part)):
+                counts[start : start + 256][[self._holds_added(text) for text in part]] = WHOLE
+        return Flat(np.fromiter(chain.from_iterable(ids), np.int32, int(lengths.sum())), lengths), counts
+
+    def _holds_added(self, text: str) -> bool:
+        if any(content in text for content in self.added):
             return True
-        shown = self.normalize(chunk)
+        shown = self.normalize(text)
         return any(content in shown for content in self.added_normal)
 
     def _join(self, table: Table, entries_W: NDArray[np.int32], counts_W: Ints) -> Ids:
@@ -218,36 +288,6 @@ def to_codes(texts: Sequence[str]) -> tuple[Codes, Ints]:
     if lone.any():
         codes = np.where(lone, np.uint32(REPLACEMENT), codes)
     return codes, np.fromiter(map(len, texts), np.int64, len(texts))
-
-
-def hash_chunks(codes_C: Codes, begins_W: Ints, sizes_W: Ints) -> Hashes:
-    """A keyed 64-bit hash of each chunk: its characters weighted by secret keys, by place."""
-    starts = cumulative(sizes_W)
-    place = np.arange(starts[-1]) - np.repeat(starts[:-1], sizes_W)
-    codes = codes_C[np.repeat(begins_W, sizes_W) + place].astype(np.uint64) + np.uint64(1)
-    sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(codes * KEYS[place], dtype=np.uint64)])
-    hashes = sums[starts[1:]] - sums[starts[:-1]]
-    return hashes ^ (hashes >> np.uint64(31))  # slots are taken from the low bits, keys mix best into the high ones
-
-
-def verified(
-    table: Table, entries_W: NDArray[np.int32], codes_C: Codes, begins_W: Ints, sizes_W: Ints
-) -> NDArray[np.int32]:
-    """The same entries, with -2 where the characters differ."""
-    out = entries_W.copy()
-    hit = np.flatnonzero(entries_W >= 0)
-    entry, sizes = entries_W[hit], sizes_W[hit]
-    wrong = table.code_counts[entry] != sizes
-    out[hit[wrong]] = -2
-    hit, entry, sizes = hit[~wrong], entry[~wrong], sizes[~wrong]
-    place = np.arange(int(sizes.sum())) - np.repeat(cumulative(sizes)[:-1], sizes)
-    differs = (
-        codes_C[np.repeat(begins_W[hit], sizes) + place]
-        != table.codes[np.repeat(table.code_starts[entry], sizes) + place]
-    )
-    if differs.any():
-        out[hit[np.unique(np.repeat(np.arange(len(hit)), sizes)[differs])]] = -2
-    return out
 
 
 def encode_whole(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[Ids, Ints]:

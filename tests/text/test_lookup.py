@@ -4,13 +4,15 @@ import os
 import random
 import threading
 from collections.abc import Callable
+from itertools import chain
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from munjang.text import lookup, structures
-from munjang.text.lookup import ChunkLookup, Table, encode_whole, hash_chunks, to_codes, verified
+from munjang.text.lookup import ChunkLookup, Chunks, Codes, Flat, Table, encode_whole, to_codes
 from tests.models import make_tokenizer
 from tests.texts import HOSTILE, KOREAN, hostile, mixed
 
@@ -37,6 +39,19 @@ def words(count: int, seed: int = 0) -> list[str]:
     return ["".join(random_.choices("abcdef가나다", k=6)) for _ in range(count)]
 
 
+def chunks_of(codes: Codes, begins: list[int], sizes: list[int]) -> Chunks:
+    """Chunks that cover the characters from the first one on, but for spaces."""
+    edges = np.array([*begins, len(codes)])
+    chunk_of = np.repeat(np.arange(len(begins)), np.diff(edges))
+    return Chunks(codes, np.array(begins), np.array(sizes), chunk_of, np.arange(len(codes)) - edges[chunk_of])
+
+
+def add(table: Table, hashes: NDArray[np.uint64], codes: list[list[int]], ids: list[list[int]]) -> None:
+    counts = np.array([len(one) for one in ids])
+    flat = Flat(np.array(list(chain(*codes)), np.uint32), np.array([len(one) for one in codes]))
+    table.add(hashes, flat, Flat(np.array(list(chain(*ids)), np.int32), counts), counts)
+
+
 def test_characters_and_surrogates() -> None:
     codes, sizes = to_codes(["a\ud83d", "", "\ude00나\U0001f600"])
     assert codes.tolist() == [0x61, 0xFFFD, 0xFFFD, 0xB098, 0x1F600]
@@ -48,8 +63,8 @@ def test_hash_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lookup, "KEYS", keys)
     codes, _ = to_codes(["zab"])
     value = (98 * int(keys[0]) + 99 * int(keys[1])) % 2**64  # every character counts one more than its code
-    assert hash_chunks(codes, np.array([1]), np.array([2])).tolist() == [value ^ (value >> 31)]
-    assert hash_chunks(codes, np.array([1, 2]), np.array([1, 1])).tolist() != [value, value]
+    assert chunks_of(codes, [0, 1], [1, 2]).hashes().tolist()[1] == value ^ (value >> 31)
+    assert value not in chunks_of(codes, [0, 1, 2], [1, 1, 1]).hashes().tolist()
 
 
 @pytest.mark.parametrize("keys", [0, 1, 1 << 20, 1 << 63])
@@ -65,12 +80,13 @@ def test_colliding_chunks_keep_their_own_ids(rust: Tokenizer, keys: int, monkeyp
 def test_a_collision_is_seen_by_its_characters() -> None:
     table = Table()
     hashes = np.array([7], np.uint64)
-    table.add(hashes, [np.array([97, 98], np.uint32)], [np.array([5], np.int32)], np.array([1]))
-    codes = np.array([97, 98, 98, 97, 97], np.uint32)
+    add(table, hashes, [[97, 98]], [[5]])
+    codes, _ = to_codes(["ab ba a", "xy"])
     entries = table.find(np.array([7, 7, 7, 8], np.uint64))
     assert entries.tolist() == [0, 0, 0, -1]
-    places, sizes = np.array([0, 2, 4, 0]), np.array([2, 2, 1, 2])
-    assert verified(table, entries, codes, places, sizes).tolist() == [0, -2, -2, -1]
+    chunks = chunks_of(codes, [0, 3, 6, 7], [2, 2, 1, 2])
+    assert chunks.gaps().tolist() == [2, 5]
+    assert chunks.verified(table, entries).tolist() == [0, -1, -1, -1]
 
 
 def test_slots_that_are_taken_are_passed_over() -> None:
@@ -78,8 +94,10 @@ def test_slots_that_are_taken_are_passed_over() -> None:
     mask = len(table.slots)
     hashes = np.array([3, 3 + mask, 4, 3 + 2 * mask], np.uint64)  # three want one slot, the fourth is pushed on
     for place, value in enumerate(hashes):
-        table.add(np.array([value]), [np.array([place], np.uint32)], [np.array([place], np.int32)], np.array([1]))
-    assert table.find(hashes).tolist() == [0, 1, 2, 3]
+        add(table, np.array([value]), [[place]], [[place]])
+    together = Table()
+    add(together, hashes, [[0], [1], [2], [3]], [[0], [1], [2], [3]])
+    assert table.find(hashes).tolist() == together.find(hashes).tolist() == [0, 1, 2, 3]
     assert table.find(np.array([3 + 3 * mask, 9], np.uint64)).tolist() == [-1, -1]
 
 
