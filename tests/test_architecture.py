@@ -26,6 +26,8 @@ OPTIONAL = {
     "datasets",
     "fastapi",
     "lancedb",
+    "onnx",
+    "onnxruntime",
     "pandas",
     "pyarrow",
     "sentence_transformers",

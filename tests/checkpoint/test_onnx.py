@@ -137,3 +137,44 @@ def test_loading_needs_onnxruntime_only(export: Path, monkeypatch: pytest.Monkey
     assert BiEncoder.load(export).encode("one").shape == (32,)
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     refuse(export, r"needs onnxruntime: pip install 'munjang\[onnx\]'", MissingExtra)
+
+
+def test_graphs_run_no_code(folder: Path) -> None:
+    """An operator that calls Python, as onnxruntime's extensions have it, is unknown here."""
+    import onnx
+
+    model = onnx.load(folder / "model.onnx")
+    (last,) = (node for node in model.graph.node if node.output[0] == "sentence_embedding")
+    last.op_type, last.domain = "PyOp", "ai.onnx.contrib"
+    last.attribute.append(onnx.helper.make_attribute("module", "os"))
+    model.opset_import.append(onnx.helper.make_opsetid("ai.onnx.contrib", 1))
+    onnx.save(model, folder / "model.onnx")
+    refuse(folder, "damaged or cut off .*(PyOp|ai.onnx.contrib)")
+
+
+def test_weights_outside_of_the_folder_are_refused(make: Make, tmp_path: Path) -> None:
+    import onnx
+
+    model = BiEncoder.load(make("bert"), device="cpu")
+    folder = tmp_path / "onnx"
+    folder.mkdir()
+    write_onnx(model.model, folder, "float32", limit=1000)
+    shutil.copy(folder / "model.onnx.data", tmp_path / "secret")
+    graph = onnx.load(folder / "model.onnx", load_external_data=False)
+    for weight in graph.graph.initializer:
+        for entry in weight.external_data:
+            entry.value = "../secret" if entry.key == "location" else entry.value
+    (folder / "model.onnx").write_bytes(graph.SerializeToString())
+    refuse(folder, "damaged or cut off")
+
+
+def test_a_graph_that_fails_later_says_so(folder: Path) -> None:
+    import onnx
+
+    model = onnx.load(folder / "model.onnx")
+    for weight in model.graph.initializer:
+        if weight.name == "embeddings.position":  # two positions are left
+            weight.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(weight)[:2], weight.name))
+    onnx.save(model, folder / "model.onnx")
+    with pytest.raises(CheckpointError, match=r"model\.onnx can't be computed"):
+        BiEncoder.load(folder).encode("a text of more than two tokens")

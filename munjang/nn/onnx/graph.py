@@ -109,29 +109,35 @@ class Graph:
     def _linear_int8(self, name: str, weight: Array, x: str) -> str:
         """x · W with int8 weights (a scale per column) and uint8 activations (a range per token).
 
-        x = lowest + range · code / 255 in every token, so x · W = range · (code / 255 · W) + lowest · (sum of W's
-        columns). One range for the whole batch, as quantize_dynamic takes it, costs five times the accuracy and makes
-        a text's vector depend on its neighbours (docs/log.md, 2026-11-15).
+        x = scale · (code - zero) in every token, so x · W = scale · (code · W) - scale · zero · (sums of W's columns).
+        One range for the whole batch, as quantize_dynamic takes it, costs five times the accuracy and makes a text's
+        vector depend on its neighbours (docs/log.md, 2026-11-15).
         """
-        scale = np.maximum(np.abs(weight).max(axis=0) / 127, np.finfo(np.float32).tiny).astype(np.float32)
-        codes = np.round(weight / scale).astype(np.int8)
-        code, span, lowest = self._codes(x)
-        step, zero = self.number(1 / 255), self.weight("zero:uint8", np.array(0, np.uint8))
-        given = (code, self.weight(f"{name}.codes", codes), step, self.weight(f"{name}.scale", scale), zero)
-        product = self.call("MatMulIntegerToFloat", *given, domain="com.microsoft")
-        sums = self.weight(f"{name}.sums", (codes.astype(np.float32) * scale).sum(axis=0))
-        return self.call("Add", self.call("Mul", product, span), self.call("Mul", lowest, sums))
+        scale_N = np.maximum(np.abs(weight).max(axis=0) / 127, np.finfo(np.float32).tiny).astype(np.float32)
+        codes = np.round(weight / scale_N).astype(np.int8)
+        code_TD, scale_T1, shift_T1 = self._codes(x, weight.shape[0])
+        given = (code_TD, self.weight(f"{name}.codes", codes), self.number(1.0))
+        product_TN = self.call(
+            "MatMulIntegerToFloat", *given, self.weight(f"{name}.scale", scale_N), domain="com.microsoft"
+        )
+        sums = self.weight(f"{name}.sums", (codes.astype(np.float32) * scale_N).sum(axis=0))
+        out_TN = self.call("Sub", self.call("Mul", product_TN, scale_T1), self.call("Mul", shift_T1, sums))
+        size = self.call("Concat", self.call("Shape", x, end=-1), self.whole(weight.shape[1]), axis=0)
+        return self.call("Reshape", out_TN, size)
 
-    def _codes(self, x: str) -> tuple[str, str, str]:
-        """uint8 codes of every token, with its range and its lowest value; once per value."""
+    def _codes(self, x: str, width: int) -> tuple[str, str, str]:
+        """uint8 codes of every token, with its scale and with scale · zero; once per value."""
         if x not in self._scaled:
-            last, zero = self.whole(-1), self.number(0.0)
-            highest = self.call("Max", self.call("ReduceMax", x, last), zero)  # 0 has to be within the range
-            lowest = self.call("Min", self.call("ReduceMin", x, last), zero)
+            axis, zero, types = self.whole(1), self.number(0.0), self.onnx.TensorProto
+            x_TD = self.call("Reshape", x, self.whole(-1, width))
+            highest = self.call("Max", self.call("ReduceMax", x_TD, axis, keepdims=0), zero)  # 0 is within the range
+            lowest = self.call("Min", self.call("ReduceMin", x_TD, axis, keepdims=0), zero)
             span = self.call("Max", self.call("Sub", highest, lowest), self.number(1e-12))
-            share = self.call("Div", self.call("Sub", x, lowest), span)
-            zero_code = self.weight("zero:uint8", np.array(0, np.uint8))
-            self._scaled[x] = self.call("QuantizeLinear", share, self.number(1 / 255), zero_code), span, lowest
+            scale_T = self.call("Mul", span, self.number(1 / 255))
+            zero_T = self.call("Round", self.call("Neg", self.call("Div", lowest, scale_T)))
+            code = self.call("QuantizeLinear", x_TD, scale_T, self.call("Cast", zero_T, to=types.UINT8), axis=0)
+            shift_T = self.call("Mul", scale_T, zero_T)
+            self._scaled[x] = code, self.call("Unsqueeze", scale_T, axis), self.call("Unsqueeze", shift_T, axis)
         return self._scaled[x]
 
     def save(self, path: Path, inputs: list[str], outputs: Outputs, limit: int) -> None:

@@ -19,7 +19,7 @@ from munjang.nn.onnx.graph import SKIP
 from munjang.nn.onnx.outputs import LOGITS, RAW, TOKENS, VECTORS
 from munjang.nn.rectangle import Rectangle
 from munjang.text.packing import Packed, cumulative
-from munjang.types import Array, Ints
+from munjang.types import Array, Floats, Ints
 
 MOST_PADDING = 0.1  # share of a rectangle; then the next one begins
 FEW_SLOTS = 32  # of padding, for which another call is not worth it
@@ -81,9 +81,17 @@ class OnnxModel(Rectangle):
             }
             if SKIP in self.inputs:
                 feed[SKIP] = np.zeros(len(part.lengths), np.int64) if part.skip is None else part.skip
-            found = torch.from_numpy(session.run([output], feed)[0])
+            found = torch.from_numpy(self._call(session, output, feed))
             parts.append(found[padded.places] if output == TOKENS else found)
         return torch.cat(parts)
+
+    def _call(self, session: Any, output: str, feed: dict[str, Array]) -> Floats:
+        try:
+            found: Floats = session.run([output], feed)[0]
+        except Exception as error:  # onnxruntime has an error class for each of its codes
+            reason = next(iter(str(error).splitlines()), type(error).__name__)
+            raise CheckpointError(f"{self.path} can't be computed ({reason:.200}); export it again.") from error
+        return found
 
     def forward(self, batch: Packed) -> Tensor:
         """Token vectors [T, D]."""
