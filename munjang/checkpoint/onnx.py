@@ -62,10 +62,12 @@ def read_facts(folder: Path) -> tuple[str, Facts]:
     given = read_json(path)
     if given.get("format") != FORMAT or given.get("kind") not in KINDS:
         raise CheckpointError(f"{path} is of another version of Munjang, or damaged; export the model again.")
-    numbers = ("width", "num_outputs", "num_rows", "num_weights")
+    numbers = ("width", "num_outputs", "num_rows")
+    counts = {name: given.get(name) for name in ("num_weights", "num_linear")}  # larger than any size may be
     lists = {name: given.get(name, []) for name in ("modes", "modules")}
     is_sound = (
         given.get("dtype") in DTYPES
+        and all(type(count) is int and count >= 0 for count in counts.values())
         and isinstance(given.get("digest"), str)
         and isinstance(given.get("includes_prompt", True), bool)
         and all(isinstance(value, list) and all(isinstance(name, str) for name in value) for value in lists.values())
@@ -77,8 +79,9 @@ def read_facts(folder: Path) -> tuple[str, Facts]:
     return str(given["kind"]), Facts(
         dtype=given["dtype"],
         **{name: whole(given.get(name), f"{path}: {name}", 1) for name in numbers},
+        num_weights=given["num_weights"],
+        num_linear=given["num_linear"],
         max_tokens=None if most is None else whole(most, f"{path}: max_tokens"),
-        num_linear=whole(given.get("num_linear"), f"{path}: num_linear", 0),
         pad_id=whole(given.get("pad_id"), f"{path}: pad_id", 0),
         digest=given["digest"],
         modes=tuple(lists["modes"]),

@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 from munjang import BiEncoder, CrossEncoder
+from munjang.runtime.onnx import export_onnx
 from tests.checkpoint import folders
 
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.xdist_group("hub")]
@@ -199,6 +200,16 @@ def test_once_online_then_offline(hub: FakeHub, make: Make, tmp_path: Path) -> N
     (offline,) = load(hub, tmp_path / "cache", "someone/model", HF_HUB_OFFLINE="1")
     assert first == again == offline
     assert COMMIT in offline["folder"]
+
+
+def test_an_onnx_export(hub: FakeHub, make: Make, tmp_path: Path) -> None:
+    model = BiEncoder.load(make("bert"), device="cpu")
+    export_onnx(model.model, tmp_path / "source")
+    hub.repositories["someone/export"] = tmp_path / "source"
+    (found,) = load(hub, tmp_path / "cache", "someone/export")
+    assert np.allclose(found["vector"], model.encode("one text 하나"), atol=1e-5)
+    fetched = sorted(name.removeprefix("someone/export/") for name in hub.fetched)
+    assert fetched == sorted(path.name for path in (tmp_path / "source").iterdir())
 
 
 def test_bins_only_where_there_are_no_safetensors(hub: FakeHub, make: Make, tmp_path: Path) -> None:

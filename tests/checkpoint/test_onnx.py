@@ -73,11 +73,18 @@ def test_other_bytes(folder: Path) -> None:
         {"modules": [1]},
         {"includes_prompt": "no"},
         {"num_linear": ...},
+        {"num_weights": -1},
+        {"num_weights": True},
     ],
 )
 def test_damaged_facts(folder: Path, changes: dict[str, Any]) -> None:
     edit(folder / "munjang_onnx.json", **changes)
     refuse(folder, r"munjang_onnx\.json")
+
+
+def test_large_models_are_within_reason(folder: Path) -> None:
+    edit(folder / "munjang_onnx.json", num_weights=560_000_000)
+    assert BiEncoder.load(folder).info()["parameters"] == 560_000_000
 
 
 def test_facts_of_another_graph(folder: Path) -> None:
