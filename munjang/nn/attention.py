@@ -6,6 +6,7 @@ Which kernel can do what (the table is walked from the top, the first row that f
 
 | kernel | device | dtype | bias | dropout | window | padding |
 |---|---|---|---|---|---|---|
+| tiles  | CUDA | bf16, fp16 | yes | no | yes | none: several texts a tile, up to 256 tokens each; inference only |
 | varlen | CUDA | bf16, fp16 | no | no | torch >= 2.11 | none |
 | jagged | CUDA | any | no | yes | no | none |
 | runs   | any (MPS: untested) | any | yes | yes | yes | none: SDPA over runs of equal length |
@@ -15,11 +16,13 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from typing import Protocol
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from munjang.nn.norm import has_triton
 from munjang.text.packing import Packed
 
 
@@ -33,10 +36,29 @@ class Demand:
     has_bias: bool
     dropout: float
     window: int | None  # tokens seen on either side; None: all
+    max_length: int = 0
+    has_gradient: bool = False
 
 
-Bias = Callable[[int], Tensor]  # length of a text -> [1, N, L, L]
+class Bias(Protocol):
+    """A bias that depends on the distance of two tokens."""
+
+    def __call__(self, length: int) -> Tensor:
+        """For all pairs of a text: [1, N, L, L]."""
+
+    def by_distance(self, reach: int) -> Tensor:
+        """For query minus key from -reach to reach: [N, 2 * reach + 1]."""
+
+
 Kernel = Callable[[Tensor, Packed, Bias | None, float, int | None], Tensor]
+
+
+def tiles(qkv_T3NK: Tensor, batch: Packed, bias: Bias | None, dropout: float, window: int | None) -> Tensor:
+    """Our own kernel: neighbouring tokens in tiles, whatever texts they are of."""
+    from munjang.nn import cuda
+
+    by_distance = None if bias is None else bias.by_distance(batch.max_length)
+    return cuda.attend(qkv_T3NK.contiguous(), *batch.bounds, by_distance, window)
 
 
 @cache
@@ -96,7 +118,21 @@ def _mask(length: int, bias: Bias | None, window: int | None, like: Tensor) -> T
     return hidden if mask is None else mask + hidden
 
 
+# flash attention gives every text a tile of its own: longer ones fill it (docs/log.md, 2026-11-15)
+LONGEST_IN_TILES = 256
 KERNELS: list[tuple[Kernel, Callable[[Demand], bool]]] = [
+    (
+        tiles,
+        lambda need: (
+            need.device == "cuda"
+            and has_triton()
+            and need.dtype in (torch.bfloat16, torch.float16)
+            and need.head_width in (16, 32, 64, 128)
+            and need.dropout == 0
+            and not need.has_gradient
+            and (need.has_bias or need.max_length <= LONGEST_IN_TILES)
+        ),
+    ),
     (
         varlen,
         lambda need: (
@@ -122,7 +158,10 @@ def attend(
     qkv_T3NK: Tensor, batch: Packed, bias: Bias | None = None, dropout: float = 0.0, window: int | None = None
 ) -> Tensor:
     """Attention of every token to the tokens of its own text: [T, N, K]."""
-    need = Demand(qkv_T3NK.device.type, qkv_T3NK.dtype, qkv_T3NK.shape[-1], bias is not None, dropout, window)
     if not batch.num_tokens:
         return qkv_T3NK[:, 0]
+    need = Demand(
+        *(qkv_T3NK.device.type, qkv_T3NK.dtype, qkv_T3NK.shape[-1], bias is not None, dropout, window),
+        *(batch.max_length, torch.is_grad_enabled()),
+    )
     return choose(need)(qkv_T3NK, batch, bias, dropout, window)

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from munjang.errors import UnsupportedModel
 from munjang.nn.attention import Bias, attend
 from munjang.nn.linear import Linear
+from munjang.nn.norm import Norm, is_fused
 from munjang.text.packing import Packed
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -82,19 +83,27 @@ class Embeddings(nn.Module):
         self.word = nn.Embedding(shape.vocab_size, width)
         self.position = nn.Embedding(shape.max_positions, width) if shape.has_positions else None
         self.segment = nn.Embedding(shape.num_types, width) if shape.num_types else None
-        self.norm = nn.LayerNorm(width, shape.norm_eps, bias=shape.has_norm_bias)
+        self.norm = Norm(width, shape.norm_eps, bias=shape.has_norm_bias)
         self.project = Linear(width, shape.width) if shape.embedding_width else None
         self.offset = 0 if shape.pad_id is None else shape.pad_id + 1
         self.dropout = shape.embedding_dropout
 
     def forward(self, batch: Packed) -> Tensor:
+        x_TD = F.dropout(self._normed(batch), self.dropout, self.training)
+        return x_TD if self.project is None else self.project(x_TD)
+
+    def _normed(self, batch: Packed) -> Tensor:
+        if is_fused(self.word.weight) and batch.num_tokens:
+            from munjang.nn import cuda
+
+            tables = (self.word, self.position, self.segment)
+            return cuda.embed_norm(batch.ids_T, batch.positions_T, batch.types_T, tables, self.offset, self.norm)
         x_TD = self.word(batch.ids_T)
         if self.segment is not None:
             x_TD = x_TD + (self.segment.weight[0] if batch.types_T is None else self.segment(batch.types_T))
         if self.position is not None:
             x_TD = x_TD + self.position(batch.positions_T + self.offset)
-        x_TD = F.dropout(self.norm(x_TD), self.dropout, self.training)
-        return x_TD if self.project is None else self.project(x_TD)
+        return cast(Tensor, self.norm(x_TD))
 
 
 class Block(nn.Module):
@@ -107,51 +116,38 @@ class Block(nn.Module):
         self.activation = ACTIVATIONS[shape.activation]
         self.qkv = Linear(width, 3 * width, bias=shape.has_attention_bias)
         self.out = Linear(width, width, bias=shape.has_attention_bias)
-        norm = nn.LayerNorm(width, shape.norm_eps, bias=shape.has_norm_bias)
+        norm = Norm(width, shape.norm_eps, bias=shape.has_norm_bias)
         self.attention_norm = norm if has_attention_norm else nn.Identity()
         self.up = Linear(width, 2 * inner if shape.has_gate else inner, bias=shape.has_inner_bias)
         self.down = Linear(inner, width, bias=shape.has_inner_bias)
-        self.inner_norm = nn.LayerNorm(width, shape.norm_eps, bias=shape.has_norm_bias)
+        self.inner_norm = Norm(width, shape.norm_eps, bias=shape.has_norm_bias)
 
     def attention(
-        self,
-        x_TD: Tensor,
-        onto_TD: Tensor,
-        batch: Packed,
-        bias: Bias | None,
-        rotary: Tensor | None,
-        window: int | None,
+        self, x_TD: Tensor, batch: Packed, bias: Bias | None, rotary: Tensor | None, window: int | None
     ) -> Tensor:
-        """The attention of `x_TD`, added to `onto_TD`."""
         heads = self.shape.num_heads
         qkv_T3NK = self.qkv(x_TD).view(len(x_TD), 3, heads, x_TD.shape[1] // heads)
         if rotary is not None:
             qkv_T3NK = rotate(qkv_T3NK, rotary)
         seen_TNK = attend(qkv_T3NK, batch, bias, self.shape.attention_dropout if self.training else 0.0, window)
-        return self._added(self.out, seen_TNK.reshape(x_TD.shape), onto_TD, self.shape.out_dropout)
+        return F.dropout(self.out(seen_TNK.reshape(x_TD.shape)), self.shape.out_dropout, self.training)
 
-    def inner(self, x_TD: Tensor, onto_TD: Tensor) -> Tensor:
-        """The feed-forward part of `x_TD`, added to `onto_TD`."""
+    def inner(self, x_TD: Tensor) -> Tensor:
         if self.shape.has_gate:
             up, gate = self.up(x_TD).chunk(2, dim=-1)
             up = F.dropout(self.activation(up) * gate, self.shape.inner_dropout, self.training)
         else:
             up = self.up(x_TD, self.activation)
-        return self._added(self.down, up, onto_TD, self.shape.down_dropout)
-
-    def _added(self, linear: Linear, x_TD: Tensor, onto_TD: Tensor, dropout: float) -> Tensor:
-        if self.training and dropout:
-            return onto_TD + F.dropout(linear(x_TD), dropout)
-        return cast(Tensor, linear(x_TD, onto_TN=onto_TD))
+        return F.dropout(self.down(up), self.shape.down_dropout, self.training)
 
     def forward(
         self, x_TD: Tensor, batch: Packed, bias: Bias | None, rotary: Tensor | None, window: int | None
     ) -> Tensor:
         if self.shape.is_pre_norm:
-            x_TD = self.attention(self.attention_norm(x_TD), x_TD, batch, bias, rotary, window)
-            return self.inner(self.inner_norm(x_TD), x_TD)
-        x_TD = self.attention_norm(self.attention(x_TD, x_TD, batch, bias, rotary, window))
-        return cast(Tensor, self.inner_norm(self.inner(x_TD, x_TD)))
+            x_TD = x_TD + self.attention(self.attention_norm(x_TD), batch, bias, rotary, window)
+            return x_TD + self.inner(self.inner_norm(x_TD))
+        x_TD = self.attention_norm(self.attention(x_TD, batch, bias, rotary, window), x_TD)
+        return cast(Tensor, self.inner_norm(self.inner(x_TD), x_TD))
 
 
 class Encoder(nn.Module):
@@ -166,9 +162,7 @@ class Encoder(nn.Module):
         # ModernBERT's embeddings end in a norm, so its first block has none of its own
         self.blocks = nn.ModuleList(Block(shape, not (shape.is_pre_norm and i == 0)) for i in range(max(own) + 1))
         self.order = own
-        self.final_norm = (
-            nn.LayerNorm(shape.width, shape.norm_eps, bias=shape.has_norm_bias) if shape.is_pre_norm else None
-        )
+        self.final_norm = Norm(shape.width, shape.norm_eps, bias=shape.has_norm_bias) if shape.is_pre_norm else None
 
     def forward(self, batch: Packed) -> Tensor:
         """Token vectors [T, D] of the last layer."""
@@ -178,7 +172,7 @@ class Encoder(nn.Module):
         """Token vectors after the embeddings and after every layer."""
         shape = self.shape
         x_TD = self.embeddings(batch)
-        bias = None if self.relative is None else relative_bias(self.relative)
+        bias = None if self.relative is None else RelativeBias(self.relative)
         tables = {base: rotary_table(base, shape.width // shape.num_heads, batch) for base in set(shape.rotary_bases)}
         states = [x_TD]
         for layer, block in enumerate(self.order):
@@ -191,22 +185,29 @@ class Encoder(nn.Module):
         return states
 
 
-def relative_bias(table: nn.Embedding) -> Bias:
+class RelativeBias:
     """MPNet's bias by distance: exact for the 8 nearest tokens, logarithmic up to 128, then one bucket."""
-    known: dict[int, Tensor] = {}
-    half, exact = 16, 8  # transformers takes 32 buckets whatever config.json says, so trained weights mean that
 
-    def bias(length: int) -> Tensor:
-        if length not in known:
-            place = torch.arange(length, device=table.weight.device)
-            distance = place[:, None] - place[None, :]  # query minus key: positive looks back
-            far = distance.abs()
-            scaled = torch.log(far.clamp(min=1).float() / exact) / math.log(128 / exact) * (half - exact)
-            bucket = torch.where(far < exact, far, (exact + scaled.long()).clamp(max=half - 1))
-            known[length] = table(bucket + half * (distance < 0)).permute(2, 0, 1)[None]
-        return known[length]
+    def __init__(self, table: nn.Embedding) -> None:
+        self.table = table
+        self.known: dict[int, Tensor] = {}
 
-    return bias
+    def by_distance(self, reach: int) -> Tensor:
+        """For query minus key from -reach to reach: [N, 2 * reach + 1]."""
+        half, exact = 16, 8  # transformers takes 32 buckets whatever config.json says, so trained weights mean that
+        distance = torch.arange(-reach, reach + 1, device=self.table.weight.device)  # positive looks back
+        far = distance.abs()
+        scaled = torch.log(far.clamp(min=1).float() / exact) / math.log(128 / exact) * (half - exact)
+        bucket = torch.where(far < exact, far, (exact + scaled.long()).clamp(max=half - 1))
+        bias: Tensor = self.table(bucket + half * (distance < 0))
+        return bias.t().contiguous()
+
+    def __call__(self, length: int) -> Tensor:
+        """For all pairs of a text: [1, N, L, L]."""
+        if length not in self.known:
+            place = torch.arange(length, device=self.table.weight.device)
+            self.known[length] = self.by_distance(length - 1)[:, place[:, None] - place[None, :] + length - 1][None]
+        return self.known[length]
 
 
 def rotary_table(base: float, width: int, batch: Packed) -> Tensor:

@@ -21,10 +21,8 @@ STEPS = ((64, 8), (128, 16), (BLOCK, 32))  # up to so many rows, to a multiple o
 class Packing(Protocol):
     """Weights laid out for this CPU: at most BLOCK rows in, the same rows out."""
 
-    def __call__(
-        self, x_TD: Tensor, activation: Activation | None, onto_TN: Tensor | None, out_TN: Tensor | None
-    ) -> Tensor:
-        """The product, with an activation behind it or added to something, into `out_TN` if given."""
+    def __call__(self, x_TD: Tensor, activation: Activation | None, out_TN: Tensor | None) -> Tensor:
+        """The product, with an activation behind it, into `out_TN` if given."""
 
 
 class Linear(nn.Linear):
@@ -51,34 +49,34 @@ class Linear(nn.Linear):
         """Copies and pickles are without the packed weights, which torch can't copy."""
         return {name: value for name, value in self.__dict__.items() if name != "packed"}
 
-    def forward(self, x_TD: Tensor, activation: Activation | None = None, onto_TN: Tensor | None = None) -> Tensor:
-        """The linear map, with an activation behind it, or added to `onto_TN`."""
-        if self.packed is None or not len(x_TD) or torch.is_grad_enabled():
-            out = F.linear(x_TD, self.weight, self.bias)
-            if onto_TN is not None:
-                return onto_TN + out
-            return out if activation is None else activation(out)
+    def forward(self, x_TD: Tensor, activation: Activation | None = None) -> Tensor:
+        """The linear map, with an activation behind it if given."""
+        if torch.is_grad_enabled() or not len(x_TD):
+            return self._plain(x_TD, activation)
+        if self.packed is None:
+            is_half = x_TD.is_cuda and x_TD.dtype != torch.float32
+            if is_half and activation is F.gelu and self.bias is not None:
+                # in the product's own pass, by tanh: nearer to the exact one than bf16 can tell apart
+                return torch._addmm_activation(self.bias, x_TD, self.weight.t(), use_gelu=True)
+            return self._plain(x_TD, activation)
         if len(x_TD) <= BLOCK:
-            return _rounded(self.packed, x_TD, activation, onto_TN)
+            return _rounded(self.packed, x_TD, activation)
         out = x_TD.new_empty(len(x_TD), self.out_features)
         for start in range(0, len(x_TD), BLOCK):
             part = slice(start, start + BLOCK)
-            _rounded(self.packed, x_TD[part], activation, None if onto_TN is None else onto_TN[part], out[part])
+            _rounded(self.packed, x_TD[part], activation, out[part])
         return out
 
+    def _plain(self, x_TD: Tensor, activation: Activation | None) -> Tensor:
+        out = F.linear(x_TD, self.weight, self.bias)
+        return out if activation is None else activation(out)
 
-def _rounded(
-    packed: Packing,
-    x_TD: Tensor,
-    activation: Activation | None,
-    onto_TN: Tensor | None,
-    out_TN: Tensor | None = None,
-) -> Tensor:
+
+def _rounded(packed: Packing, x_TD: Tensor, activation: Activation | None, out_TN: Tensor | None = None) -> Tensor:
     """At most BLOCK rows, rounded up to a size that oneDNN knows; what is given there is not looked at."""
     rows = len(x_TD)
     spare = -rows % next(step for most, step in STEPS if rows <= most)
     if not spare:
-        return packed(x_TD, activation, onto_TN, out_TN)
-    onto_TN = None if onto_TN is None else F.pad(onto_TN, (0, 0, 0, spare))
-    found_TN = packed(F.pad(x_TD, (0, 0, 0, spare)), activation, onto_TN, None)[:rows]
+        return packed(x_TD, activation, out_TN)
+    found_TN = packed(F.pad(x_TD, (0, 0, 0, spare)), activation, None)[:rows]
     return found_TN if out_TN is None else out_TN.copy_(found_TN)

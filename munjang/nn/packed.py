@@ -37,16 +37,10 @@ class Exact:
         self.bias = linear.bias
         self.weight = torch.ops.mkldnn._reorder_linear_weight(linear.weight.detach(), BLOCK)
 
-    def __call__(
-        self, x_TD: Tensor, activation: Activation | None, onto_TN: Tensor | None, out_TN: Tensor | None
-    ) -> Tensor:
-        found_TN: Tensor
-        if onto_TN is not None:
-            found_TN = torch.ops.mkldnn._linear_pointwise.binary(x_TD, onto_TN, self.weight, self.bias, "add")
-        else:
-            fused = FUSED.get(activation, ("none", [], ""))
-            found_TN = torch.ops.mkldnn._linear_pointwise(x_TD, self.weight, self.bias, *fused)
-            found_TN = found_TN if activation is None or activation in FUSED else activation(found_TN)
+    def __call__(self, x_TD: Tensor, activation: Activation | None, out_TN: Tensor | None) -> Tensor:
+        fused = FUSED.get(activation, ("none", [], ""))
+        found_TN: Tensor = torch.ops.mkldnn._linear_pointwise(x_TD, self.weight, self.bias, *fused)
+        found_TN = found_TN if activation is None or activation in FUSED else activation(found_TN)
         return found_TN if out_TN is None else out_TN.copy_(found_TN)
 
 
@@ -85,9 +79,7 @@ class Int8:
         whole_ND, self.scale_N = in_steps(weight_ND if equal_D is None else weight_ND * equal_D, _largest_step())
         self.weight = torch.ops.onednn.qlinear_prepack(whole_ND, [BLOCK, linear.in_features])
 
-    def __call__(
-        self, x_TD: Tensor, activation: Activation | None, onto_TN: Tensor | None, out_TN: Tensor | None
-    ) -> Tensor:
+    def __call__(self, x_TD: Tensor, activation: Activation | None, out_TN: Tensor | None) -> Tensor:
         if self.shrink_D is not None:
             x_TD = x_TD * self.shrink_D
         largest_T1 = self.codes.largest(x_TD)
@@ -98,8 +90,6 @@ class Int8:
         )
         out_TN = sums_TN if out_TN is None else out_TN
         torch.addcmul(self.bias_N, sums_TN, largest_T1, out=out_TN)
-        if onto_TN is not None:
-            return out_TN.add_(onto_TN)
         if activation is F.gelu:
             return F.gelu(out_TN, out=out_TN)  # type: ignore[call-arg]  # torch has it, its types do not
         return out_TN if activation is None else out_TN.copy_(activation(out_TN))

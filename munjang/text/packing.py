@@ -5,6 +5,7 @@ T tokens of the whole batch, B texts.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -44,6 +45,13 @@ class Packed:
             for a, b in zip(first.tolist(), last.tolist(), strict=True)
             if b > a and self.lengths[a]
         ]
+
+    @cached_property
+    def bounds(self) -> tuple[Tensor, Tensor]:
+        """Where the text of each token begins and ends, on the device: int32 [T] each."""
+        places_T = torch.arange(self.num_tokens, dtype=torch.int32, device=self.starts_B.device)
+        text_of_T = torch.searchsorted(self.starts_B, places_T, right=True, out_int32=True)  # one too high
+        return self.starts_B[text_of_T - 1], self.starts_B[text_of_T]
 
     def to(self, device: torch.device) -> "Packed":
         """The same batch on a device."""

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from munjang.nn import attention
-from munjang.nn.attention import KERNELS, Demand, attend, choose, jagged, runs, varlen
+from munjang.nn.attention import KERNELS, Demand, attend, choose, jagged, runs, tiles, varlen
 from munjang.text.packing import Packed, pack
 
 BF16, FP16, FP32 = torch.bfloat16, torch.float16, torch.float32
@@ -51,7 +51,7 @@ def naive(qkv_T3NK: Tensor, lengths: list[int], has_bias: bool, window: int | No
 
 
 def test_what_runs_here() -> None:
-    assert {kernel.__name__ for kernel, _ in KERNELS} == {"varlen", *CAN}
+    assert {kernel.__name__ for kernel, _ in KERNELS} == {"tiles", "varlen", *CAN}
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,24 @@ def test_dropout_is_done_and_keeps_the_mean(kernel: attention.Kernel, window: in
 
 def needs(device: str, dtype: torch.dtype = BF16, **more: object) -> Demand:
     usual: dict[str, object] = {"head_width": 64, "has_bias": False, "dropout": 0.0, "window": None}
+    usual |= {"max_length": 100, "has_gradient": True}
     return Demand(device, dtype, **{**usual, **more})  # type: ignore[arg-type]
+
+
+def test_our_own_kernel_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    inference = {"has_gradient": False}
+    monkeypatch.setattr(attention, "has_triton", lambda: True)
+    assert choose(needs("cuda", **inference)) is tiles
+    assert choose(needs("cuda", FP16, window=64, has_bias=True, **inference)) is tiles
+    assert choose(needs("cuda", max_length=5000, **inference)) is varlen
+    assert choose(needs("cuda", max_length=5000, has_bias=True, **inference)) is tiles
+    assert choose(needs("cuda", head_width=24, **inference)) is varlen
+    assert choose(needs("cuda", FP32, **inference)) is jagged
+    assert choose(needs("cuda", dropout=0.1, **inference)) is jagged
+    assert choose(needs("cuda")) is varlen
+    assert choose(needs("cpu", **inference)) is runs
+    monkeypatch.setattr(attention, "has_triton", lambda: False)
+    assert choose(needs("cuda", **inference)) is varlen
 
 
 @pytest.mark.parametrize("takes_window", [True, False], ids=["torch 2.11", "torch 2.10"])
@@ -161,10 +178,10 @@ def test_every_demand_is_met() -> None:
         ("cpu", "cuda", "mps"), (BF16, FP16, FP32), (False, True), (0.0, 0.1), (None, 8), (5, 32, 64, 128, 256)
     ):
         kernel = choose(Demand(device, dtype, width, has_bias, dropout, window))
-        if kernel is varlen:
+        if kernel in (tiles, varlen):
             assert device == "cuda"
             assert dtype != FP32
-            assert not has_bias
+            assert not has_bias or kernel is tiles
             assert not dropout
         if kernel is jagged:
             assert device == "cuda"

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from munjang import BiEncoder
 from munjang.errors import UnsupportedModel
 from munjang.nn import attention, encoder
-from munjang.nn.encoder import ACTIVATIONS, Architecture, Encoder, relative_bias
+from munjang.nn.encoder import ACTIVATIONS, Architecture, Encoder, RelativeBias
 from munjang.nn.linear import Linear
 from munjang.nn.packed import pack_exact
 from munjang.text.packing import Packed, pack
@@ -170,7 +170,7 @@ def test_relative_bias_like_transformers() -> None:
     from transformers.models.mpnet.modeling_mpnet import MPNetEncoder
 
     table = nn.Embedding(32, 4)
-    found = relative_bias(table)(200)[0]
+    found = RelativeBias(table)(200)[0]
     place = torch.arange(200)
     bucket = MPNetEncoder.relative_position_bucket(place[None, :] - place[:, None], num_buckets=32)
     assert torch.equal(found, table(bucket).permute(2, 0, 1))

@@ -37,14 +37,6 @@ class TestPackedWeights:
         assert found.shape == (rows, 7)
         assert torch.allclose(found, expected, atol=1e-6)
 
-    @pytest.mark.parametrize("rows", [1, 100, 700])
-    def test_added_to_something(self, rows: int) -> None:
-        layer, x, onto = self.layer(), torch.randn(rows, 12), torch.randn(rows, 7)
-        with torch.inference_mode():
-            found = layer(x, onto_TN=onto)
-            expected = onto + torch.nn.functional.linear(x, layer.weight, layer.bias)
-        assert torch.allclose(found, expected, atol=1e-6)
-
     def test_without_a_bias(self) -> None:
         layer = Linear(4, 3, bias=False).eval()
         pack_exact(layer)

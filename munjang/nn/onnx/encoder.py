@@ -7,12 +7,13 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from munjang.errors import UnsupportedModel
-from munjang.nn.encoder import Block, Embeddings, Encoder, relative_bias
+from munjang.nn.encoder import Block, Embeddings, Encoder, RelativeBias
 from munjang.nn.network import StaticEncoder
 from munjang.nn.onnx.graph import Graph
+from munjang.nn.packed import equalisers
 
 IDS, MASK, TYPES = "input_ids", "attention_mask", "token_type_ids"
 HIDDEN = float(np.finfo(np.float32).min)  # finite: a text without tokens would else be NaN
@@ -54,6 +55,10 @@ class _Rectangle:
         self.places: str = self._places()
         self.masks: dict[int | None, str] = {}
         self.turns: dict[float, tuple[str, str]] = {}
+        self.equal: dict[nn.Module, Tensor] = {}
+        if graph.is_int8:
+            with torch.no_grad():
+                self.equal = equalisers(encoder)
 
     def states(self) -> str:
         shape, x = self.shape, self._embeddings(self.encoder.embeddings)
@@ -107,7 +112,7 @@ class _Rectangle:
     def _attention(self, name: str, block: Block, x: str, base: float | None, window: int | None) -> str:
         graph, heads, width = self.graph, self.shape.num_heads, self.shape.width
         apart, together = graph.whole(0, 0, heads, width // heads), graph.whole(0, 0, width)
-        parts = graph.split(graph.linear(f"{name}.qkv", block.qkv, x), 3)
+        parts = graph.split(graph.linear(f"{name}.qkv", block.qkv, x, self.equal.get(block.qkv)), 3)
         query, key, value = (graph.call("Reshape", part, apart) for part in parts)  # [B, L, N, K]
         if base is not None:
             query, key = self._turned(query, base), self._turned(key, base)
@@ -120,7 +125,7 @@ class _Rectangle:
 
     def _inner(self, name: str, block: Block, x: str) -> str:
         graph, act = self.graph, ACTIVATIONS[self.shape.activation]
-        up = graph.linear(f"{name}.up", block.up, x)
+        up = graph.linear(f"{name}.up", block.up, x, self.equal.get(block.up))
         if self.shape.has_gate:
             up, gate = graph.split(up, 2)
             up = graph.call("Mul", act(graph, up), gate)
@@ -152,7 +157,7 @@ class _Rectangle:
         """MPNet's bias [N, L, L], looked up by distance in a table of all distances."""
         graph, most = self.graph, self.shape.max_tokens
         with torch.no_grad():
-            bias_NLL = relative_bias(table)(most)[0]
+            bias_NLL = RelativeBias(table)(most)[0]
         ahead, behind = bias_NLL[:, 0, 1:].flip(-1), bias_NLL[:, :, 0]  # distances -(most - 1) .. -1, and 0 .. most - 1
         by_distance = graph.weight("relative", torch.cat([ahead, behind], dim=-1))
         place = graph.call("Add", self._distances(), graph.whole(most - 1))

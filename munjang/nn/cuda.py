@@ -1,0 +1,200 @@
+"""Kernels for NVIDIA GPUs, in Triton: inference only, half precision in and out, fp32 inside.
+
+T tokens of the whole batch, D width, N heads, K width of a head. Imported only where a GPU is used; elsewhere they can
+be followed step by step with TRITON_INTERPRET=1 (tests/nn/test_cuda.py).
+"""
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor, nn
+
+LOG2_E = 1.4426950408889634
+ROWS = 4  # rows of a norm that one program takes
+
+
+@triton.jit
+def _attend(
+    qkv: Any,
+    begin: Any,
+    end: Any,
+    bias: Any,
+    out: Any,
+    num_tokens: Any,
+    scale: Any,
+    window: Any,
+    reach: Any,
+    num_heads: tl.constexpr,
+    width: tl.constexpr,
+    has_bias: tl.constexpr,
+    has_window: tl.constexpr,
+    size: tl.constexpr,
+) -> None:
+    """`size` neighbouring tokens of one head, whatever texts they are of: a key counts if it is of the same text."""
+    first = tl.program_id(0) * size
+    head = tl.program_id(1)
+    query_at = first + tl.arange(0, size)
+    column = tl.arange(0, width)
+    is_query = query_at < num_tokens
+    row = 3 * num_heads * width
+    base = qkv + head * width + column[None, :]
+    query = tl.load(base + query_at[:, None].to(tl.int64) * row, mask=is_query[:, None], other=0.0)
+    own = tl.load(begin + query_at, mask=is_query, other=-1)
+    start = tl.load(begin + first)
+    stop = tl.load(end + tl.minimum(first + size, num_tokens) - 1)
+    largest = tl.full([size], float("-inf"), tl.float32)
+    total = tl.zeros([size], tl.float32)
+    sums = tl.zeros([size, width], tl.float32)
+    for at in range(start, stop, size):
+        key_at = at + tl.arange(0, size)
+        is_key = key_at < stop
+        place = base + key_at[:, None].to(tl.int64) * row
+        key = tl.load(place + num_heads * width, mask=is_key[:, None], other=0.0)
+        value = tl.load(place + 2 * num_heads * width, mask=is_key[:, None], other=0.0)
+        theirs = tl.load(begin + key_at, mask=is_key, other=-2)
+        score = tl.dot(query, tl.trans(key)) * scale
+        distance = query_at[:, None] - key_at[None, :]
+        is_seen = own[:, None] == theirs[None, :]
+        if has_bias:
+            nearby = tl.minimum(tl.maximum(distance, -reach), reach) + reach
+            score += tl.load(bias + head * (2 * reach + 1) + nearby, mask=is_seen, other=0.0) * 1.4426950408889634
+        if has_window:
+            is_seen = is_seen & (distance <= window) & (distance >= -window)
+        score = tl.where(is_seen, score, float("-inf"))
+        higher = tl.maximum(largest, tl.max(score, 1))
+        safe = tl.where(higher == float("-inf"), 0.0, higher)  # no key of its own text yet
+        weight = tl.exp2(score - safe[:, None])
+        shrink = tl.exp2(largest - safe)
+        total = total * shrink + tl.sum(weight, 1)
+        sums = sums * shrink[:, None] + tl.dot(weight.to(value.dtype), value)
+        largest = higher
+    sums = sums / tl.where(total == 0.0, 1.0, total)[:, None]
+    target = out + query_at[:, None].to(tl.int64) * (num_heads * width) + head * width + column[None, :]
+    tl.store(target, sums.to(out.dtype.element_ty), mask=is_query[:, None])
+
+
+@triton.jit
+def _norm(x: Any, at: Any, is_in: Any, weight: Any, bias: Any, width: Any, eps: Any, has_bias: tl.constexpr) -> Any:
+    mean = tl.sum(x, 1) / width
+    centred = tl.where(is_in, x - mean[:, None], 0.0)
+    spread = tl.sum(centred * centred, 1) / width
+    x = (
+        centred
+        * tl.rsqrt(spread + eps)[:, None]
+        * tl.load(weight + at, mask=at < width, other=0.0).to(tl.float32)[None]
+    )
+    if has_bias:
+        x += tl.load(bias + at, mask=at < width, other=0.0).to(tl.float32)[None, :]
+    return x
+
+
+@triton.jit
+def _add_norm(
+    x: Any,
+    onto: Any,
+    weight: Any,
+    bias: Any,
+    out: Any,
+    num_rows: Any,
+    width: Any,
+    eps: Any,
+    has_bias: tl.constexpr,
+    rows: tl.constexpr,
+    block: tl.constexpr,
+) -> None:
+    row = tl.program_id(0) * rows + tl.arange(0, rows)
+    at = tl.arange(0, block)
+    is_in = (row < num_rows)[:, None] & (at < width)[None, :]
+    place = row[:, None].to(tl.int64) * width + at[None, :]
+    value = tl.load(x + place, mask=is_in, other=0.0).to(tl.float32)
+    value += tl.load(onto + place, mask=is_in, other=0.0).to(tl.float32)
+    value = _norm(value, at, is_in, weight, bias, width, eps, has_bias)
+    tl.store(out + place, value.to(out.dtype.element_ty), mask=is_in)
+
+
+@triton.jit
+def _embed_norm(
+    ids: Any,
+    positions: Any,
+    types: Any,
+    word: Any,
+    position: Any,
+    segment: Any,
+    weight: Any,
+    bias: Any,
+    out: Any,
+    num_rows: Any,
+    width: Any,
+    offset: Any,
+    eps: Any,
+    has_position: tl.constexpr,
+    has_segment: tl.constexpr,
+    has_types: tl.constexpr,
+    has_bias: tl.constexpr,
+    rows: tl.constexpr,
+    block: tl.constexpr,
+) -> None:
+    row = tl.program_id(0) * rows + tl.arange(0, rows)
+    at = tl.arange(0, block)
+    is_row = row < num_rows
+    is_in = is_row[:, None] & (at < width)[None, :]
+    which = tl.load(ids + row, mask=is_row, other=0)
+    value = tl.load(word + which[:, None] * width + at[None, :], mask=is_in, other=0.0).to(tl.float32)
+    if has_position:
+        which = tl.load(positions + row, mask=is_row, other=0) + offset
+        value += tl.load(position + which[:, None] * width + at[None, :], mask=is_in, other=0.0).to(tl.float32)
+    if has_segment:
+        which = tl.load(types + row, mask=is_row, other=0) if has_types else row * 0
+        value += tl.load(segment + which[:, None] * width + at[None, :], mask=is_in, other=0.0).to(tl.float32)
+    value = _norm(value, at, is_in, weight, bias, width, eps, has_bias)
+    tl.store(out + row[:, None].to(tl.int64) * width + at[None, :], value.to(out.dtype.element_ty), mask=is_in)
+
+
+def attend(
+    qkv_T3NK: Tensor, begin_T: Tensor, end_T: Tensor, bias_NR: Tensor | None = None, window: int | None = None
+) -> Tensor:
+    """Attention within each text: [T, N, K]. `bias_NR`: by distance (query minus key), from -R//2 to R//2."""
+    num_tokens, _, num_heads, width = qkv_T3NK.shape
+    out_TNK = torch.empty_like(qkv_T3NK[:, 0])
+    size = 64
+    _attend[(triton.cdiv(num_tokens, size), num_heads)](
+        *(qkv_T3NK, begin_T, end_T, out_TNK if bias_NR is None else bias_NR, out_TNK, num_tokens),
+        *(LOG2_E / width**0.5, window or 0, 0 if bias_NR is None else bias_NR.shape[1] // 2),
+        *(num_heads, width, bias_NR is not None, window is not None, size),
+    )
+    return out_TNK
+
+
+def add_norm(x_TD: Tensor, onto_TD: Tensor, norm: nn.LayerNorm) -> Tensor:
+    """The norm of a sum, in one pass."""
+    num_rows, width = x_TD.shape
+    out_TD = torch.empty_like(x_TD)
+    _add_norm[(triton.cdiv(num_rows, ROWS),)](
+        *(x_TD, onto_TD, norm.weight, norm.weight if norm.bias is None else norm.bias, out_TD, num_rows, width),
+        *(norm.eps, norm.bias is not None, ROWS, triton.next_power_of_2(width)),
+    )
+    return out_TD
+
+
+def embed_norm(
+    ids_T: Tensor,
+    positions_T: Tensor,
+    types_T: Tensor | None,
+    tables: tuple[nn.Embedding, nn.Embedding | None, nn.Embedding | None],
+    offset: int,
+    norm: nn.LayerNorm,
+) -> Tensor:
+    """Word, position and segment embeddings added up and normed, in one pass."""
+    word, position, segment = tables
+    num_rows, width = len(ids_T), word.weight.shape[1]
+    out_TD = torch.empty(num_rows, width, dtype=word.weight.dtype, device=ids_T.device)
+    weights = [word.weight if table is None else table.weight for table in tables]
+    _embed_norm[(triton.cdiv(num_rows, ROWS),)](
+        *(ids_T, positions_T, ids_T if types_T is None else types_T, *weights),
+        *(norm.weight, norm.weight if norm.bias is None else norm.bias, out_TD, num_rows, width, offset, norm.eps),
+        *(position is not None, segment is not None, types_T is not None, norm.bias is not None),
+        *(ROWS, triton.next_power_of_2(width)),
+    )
+    return out_TD
