@@ -16,6 +16,7 @@ OPSET = 20  # the first with Gelu; in every onnxruntime since 1.17 (2024)
 IR_VERSION = 9  # of the file format, the one of that opset
 LARGEST = 1_500_000_000  # bytes in one file: protobuf stops at 2 GiB, then weights go into a file beside it
 SMALL = 1024  # bytes that stay in the graph then
+TINY = np.finfo(np.float32).tiny
 SKIP = "skip"  # the input that says how many leading tokens pooling leaves out
 Outputs = dict[str, tuple[str, list[int | str]]]  # name: the value that it is, and its shape behind the batch
 
@@ -34,6 +35,7 @@ class Graph:
 
     def __init__(self, is_int8: bool = False) -> None:
         self.is_int8 = is_int8
+        self.largest_code = 127  # of int8 weights
         self.onnx = load_onnx()
         self._nodes: list[Any] = []
         self._weights: dict[str, Any] = {}
@@ -73,12 +75,14 @@ class Graph:
         """A row of int64 constants: axes, sizes."""
         return self.weight(f"whole:{values}", np.array(values, np.int64))
 
-    def linear(self, name: str, layer: nn.Linear, x: str) -> str:
-        """A linear layer of the encoder, in int8 where asked for."""
-        if self.is_int8:
-            out = self._linear_int8(name, layer.weight.detach().float().cpu().numpy().T, x)
-        else:
-            out = self.call("MatMul", x, self.weight(f"{name}.weight", layer.weight.detach().T))
+    def linear(self, name: str, layer: nn.Linear, x: str, equal_D: Tensor | None = None) -> str:
+        """A linear layer of the encoder, in int8 where asked for; `equal_D` is by how much columns of x are shrunk."""
+        if not self.is_int8:
+            return self.plain_linear(name, layer, x)
+        weight_ND = layer.weight.detach().float().cpu()
+        if equal_D is not None:
+            x, weight_ND = self.call("Mul", x, self.weight(f"{name}.shrink", 1 / equal_D)), weight_ND * equal_D
+        out = self._product(name, weight_ND.numpy().T, x)
         return out if layer.bias is None else self.call("Add", out, self.weight(f"{name}.bias", layer.bias))
 
     def plain_linear(self, name: str, layer: nn.Linear, x: str) -> str:
@@ -101,25 +105,26 @@ class Graph:
         if not self.is_int8:
             return self.call("Gather", self.weight(f"{name}.weight", table.weight), ids)
         values = table.weight.detach().float().cpu().numpy()
-        scale = np.maximum(np.abs(values).max(axis=1, keepdims=True) / 127, np.finfo(np.float32).tiny)
+        scale = np.maximum(np.abs(values).max(axis=1, keepdims=True) / 127, TINY)
         codes = self.call("Gather", self.weight(f"{name}.codes", np.round(values / scale).astype(np.int8)), ids)
         scales = self.call("Gather", self.weight(f"{name}.scale", scale), ids)
         return self.call("Mul", self.call("Cast", codes, to=self.onnx.TensorProto.FLOAT), scales)
 
-    def _linear_int8(self, name: str, weight: Array, x: str) -> str:
+    def _product(self, name: str, weight: Array, x: str) -> str:
         """x · W with int8 weights (a scale per column) and uint8 activations (a range per token).
 
         x = scale · (code - zero) in every token, so x · W = scale · (code · W) - scale · zero · (sums of W's columns).
         One range for the whole batch, as quantize_dynamic takes it, costs five times the accuracy and makes a text's
         vector depend on its neighbours (docs/log.md, 2026-11-15).
         """
-        scale_N = np.maximum(np.abs(weight).max(axis=0) / 127, np.finfo(np.float32).tiny).astype(np.float32)
+        scale_N = np.maximum(np.abs(weight).max(axis=0) / self.largest_code, TINY).astype(np.float32)
         codes = np.round(weight / scale_N).astype(np.int8)
         code_TD, scale_T1, shift_T1 = self._codes(x, weight.shape[0])
-        given = (code_TD, self.weight(f"{name}.codes", codes), self.number(1.0))
-        product_TN = self.call(
-            "MatMulIntegerToFloat", *given, self.weight(f"{name}.scale", scale_N), domain="com.microsoft"
-        )
+        # a zero of each layer's own: where a CPU lacks VNNI, onnxruntime replaces it together with the weights
+        zeros = [self.weight("zero", np.array(0, np.uint8)), self.weight(f"{name}.zero", np.array(0, np.int8))]
+        scales = [self.number(1.0), self.weight(f"{name}.scale", scale_N)]
+        given = (code_TD, self.weight(f"{name}.codes", codes), *scales, *zeros)
+        product_TN = self.call("MatMulIntegerToFloat", *given, domain="com.microsoft")
         sums = self.weight(f"{name}.sums", (codes.astype(np.float32) * scale_N).sum(axis=0))
         out_TN = self.call("Sub", self.call("Mul", product_TN, scale_T1), self.call("Mul", shift_T1, sums))
         size = self.call("Concat", self.call("Shape", x, end=-1), self.whole(weight.shape[1]), axis=0)

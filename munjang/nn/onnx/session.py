@@ -154,8 +154,11 @@ class OnnxPairs(nn.Module):
         return self.eval()
 
 
-def open_session(path: Path, threads: int) -> Any:
-    """onnxruntime's session of a file, with its fusions and so many threads."""
+def open_session(path: Path, threads: int, is_careful: bool = False) -> Any:
+    """onnxruntime's session of a file, with its fusions and so many threads.
+
+    `is_careful` takes the slower product of 8 bits that never overflows, as CPUs without VNNI need it.
+    """
     try:
         import onnxruntime
     except ImportError as error:
@@ -164,6 +167,8 @@ def open_session(path: Path, threads: int) -> Any:
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     options.log_severity_level = 4  # what is wrong is raised as well
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # idle threads would keep cores busy
+    if is_careful or not torch.cpu._is_vnni_supported():  # two products of int8 are added in 16 bits there
+        options.add_session_config_entry("session.x64quantprecision", "1")
     try:
         return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime has an error class for each of its codes
