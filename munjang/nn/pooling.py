@@ -79,11 +79,13 @@ def check(modes: Sequence[str]) -> tuple[str, ...]:
 
 def pool(tokens_TD: Tensor, batch: Packed, modes: Sequence[str]) -> Tensor:
     """One vector per text: each mode's result, side by side, in fp32 (bf16 sums drift past a few hundred tokens)."""
-    places_T, lengths, skip = batch.positions_T, batch.lengths, batch.skip
+    places_T, skip = batch.positions_T, batch.skip
     if skip is not None and skip.any():
-        kept = torch.from_numpy(_kept(lengths, skip)).to(tokens_TD.device)
-        tokens_TD, places_T, lengths = tokens_TD[kept], places_T[kept], np.maximum(lengths - skip, 0)
-    lengths_B = torch.from_numpy(lengths).to(tokens_TD.device)
+        kept = torch.from_numpy(_kept(batch.lengths, skip)).to(tokens_TD.device)
+        tokens_TD, places_T, lengths = tokens_TD[kept], places_T[kept], np.maximum(batch.lengths - skip, 0)
+        lengths_B = torch.from_numpy(lengths).to(tokens_TD.device)
+    else:
+        lengths_B = batch.starts_B.diff().long()  # already there: no copy to wait for
     tokens_TD = tokens_TD.float()
     return torch.cat([POOLERS[mode](tokens_TD, places_T, lengths_B) for mode in modes], dim=-1)
 

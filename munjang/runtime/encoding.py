@@ -4,8 +4,9 @@ B texts, U distinct texts, D width.
 """
 
 import warnings
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from munjang.errors import CheckpointError, InputError, TruncationWarning, unkno
 from munjang.nn.network import SentenceNetwork, finish
 from munjang.nn.precision import quantize
 from munjang.runtime.executor import Executor
-from munjang.runtime.pipeline import Work, compute
+from munjang.runtime.pipeline import Job, Work, compute
 from munjang.runtime.progress import Progress
 from munjang.text.packing import Packed, cumulative
 from munjang.text.tokenizer import Tokenizer, Tokens
@@ -66,44 +67,47 @@ class Engine:
         """Vectors of a list of texts, or of ready token ids."""
         if isinstance(texts, TokenIds):
             given = _given(texts, self.vocab_size, self.tokenizer.max_length)
-            return self._run(given, len(texts), options, progress)
+            return self._run([lambda: given], len(texts), options, progress)
         distinct = list(dict.fromkeys(texts))
         row_of = None if len(distinct) == len(texts) else _rows(texts, distinct)
         count = _Counter(np.ones(len(distinct), np.int64) if row_of is None else np.bincount(row_of))
-        result = self._run(self._tokenized(distinct, options, count), len(distinct), options, progress)
+        result = self._run(self._jobs(distinct, options, count), len(distinct), options, progress)
         count.report(len(texts), self.tokenizer.max_length, options.long)
         return result if row_of is None else _spread(result, row_of)
 
-    def _tokenized(self, texts: list[str], options: Encoding, count: "_Counter") -> Iterator[Work]:
-        """Windows of texts as tokens, with the prompt in front of each."""
+    def _jobs(self, texts: list[str], options: Encoding, count: "_Counter") -> list[Job]:
+        """Windows of texts, to be tokenized with the prompt in front of each."""
         prompt, tokenizer = options.prompt, self.tokenizer
         head = tokenizer.prompt_length(prompt) if prompt else 0
-        skipped = head if prompt and not self.network.includes_prompt else 0
-        for start in range(0, len(texts), WINDOW):
-            window = texts[start : start + WINDOW]
-            prompted = [prompt + text for text in window] if prompt else window
-            if options.long == "average":
-                tokens, text_of = tokenizer.windows(prompted, head - len(tokenizer.single.parts[0][0]) if prompt else 0)
-            else:
-                tokens, text_of = tokenizer(prompted), np.arange(len(window))
-            if options.long == "error" and tokens.cut_rows.any():
-                row = start + int(np.flatnonzero(tokens.cut_rows)[0])
-                raise InputError(
-                    f"{int(tokens.cut_rows.sum())} texts are longer than {tokenizer.max_length} tokens, "
-                    f"the first being {texts[row]!r:.60}."
-                )
-            check_ids(tokens.ids, self.vocab_size)
-            count.add(start, tokens.cut_rows)
-            skip = np.full(len(tokens.lengths), skipped) if skipped else None
-            yield Work(start + text_of, tokens, skip)
+        return [partial(self._work, texts, start, head, options, count) for start in range(0, len(texts), WINDOW)]
 
-    def _run(self, stream: Iterator[Work], num_rows: int, options: Encoding, progress: bool | None) -> Any:
+    def _work(self, texts: list[str], start: int, head: int, options: Encoding, count: "_Counter") -> Work:
+        prompt, tokenizer = options.prompt, self.tokenizer
+        window = texts[start : start + WINDOW]
+        prompted = [prompt + text for text in window] if prompt else window
+        if options.long == "average":
+            tokens, text_of = tokenizer.windows(prompted, head - len(tokenizer.single.parts[0][0]) if prompt else 0)
+        else:
+            tokens, text_of = tokenizer(prompted), np.arange(len(window))
+        if options.long == "error" and tokens.cut_rows.any():
+            row = start + int(np.flatnonzero(tokens.cut_rows)[0])
+            raise InputError(
+                f"{int(tokens.cut_rows.sum())} texts are longer than {tokenizer.max_length} tokens, "
+                f"the first being {texts[row]!r:.60}."
+            )
+        check_ids(tokens.ids, self.vocab_size)
+        count.add(start, tokens.cut_rows)
+        skipped = head if prompt and not self.network.includes_prompt else 0
+        return Work(start + text_of, tokens, np.full(len(tokens.lengths), skipped) if skipped else None)
+
+    def _run(self, jobs: list[Job], num_rows: int, options: Encoding, progress: bool | None) -> Any:
         device = self.executor.device
         stays_there = options.output == "torch" and device.type != "cpu" and options.long != "average"
         forward = self._token_states if options.output == "tokens" else self._forward(options)
         width = options.truncate_dim or self.width
         with Progress(num_rows, "encoding", progress) as bar:
-            results = compute(self.executor, stream, forward, options.batch_tokens, self.pad_id, stays_there)
+            threads = self.executor.num_tokenizers if len(jobs) > 1 else 0
+            results = compute(self.executor, jobs, forward, options.batch_tokens, self.pad_id, stays_there, threads)
             if options.output == "tokens":
                 return _collect_tokens(results, num_rows, bar)
             if stays_there:
@@ -126,14 +130,18 @@ class Engine:
         )
 
     def _token_states(self, batch: Packed) -> Tensor:
-        states_TD: Tensor = self.network.encoder(batch)
+        states_TD: Tensor = (self.executor.graphs or self.network.encoder)(batch)
         return states_TD.float()
 
     def _forward(self, options: Encoding) -> Any:
-        is_raw = options.normalize is False
+        is_raw, graphs = options.normalize is False, self.executor.graphs
 
         def forward(batch: Packed) -> Tensor:
-            return finish(self.network(batch, is_raw).float(), options.truncate_dim, options.normalize)
+            if graphs is None:
+                vectors_BD = self.network(batch, is_raw)
+            else:
+                vectors_BD = self.network.head(graphs(batch), batch, is_raw)
+            return finish(vectors_BD.float(), options.truncate_dim, options.normalize)
 
         return forward
 
@@ -144,9 +152,12 @@ class _Counter:
 
     weights: Ints
     total: int = 0
+    lock: Lock = field(default_factory=Lock)
 
     def add(self, start: int, is_cut: Any) -> None:
-        self.total += int(self.weights[start : start + len(is_cut)][is_cut].sum())
+        found = int(self.weights[start : start + len(is_cut)][is_cut].sum())
+        with self.lock:  # windows are tokenized by several threads
+            self.total += found
 
     def report(self, num_texts: int, limit: int | None, long: str) -> None:
         if self.total and long == "truncate":
@@ -167,7 +178,7 @@ def check_ids(ids: Ids, vocab_size: int) -> None:
         )
 
 
-def _given(texts: TokenIds, vocab_size: int, limit: int | None) -> Iterator[Work]:
+def _given(texts: TokenIds, vocab_size: int, limit: int | None) -> Work:
     flat, lengths = texts.flat, texts.lengths
     if len(flat) and not 0 <= int(flat.min()) <= int(flat.max()) < vocab_size:
         raise InputError(
@@ -178,7 +189,7 @@ def _given(texts: TokenIds, vocab_size: int, limit: int | None) -> Iterator[Work
         raise InputError(
             f"Text {int(np.argmax(lengths > limit))} has {int(lengths.max())} token ids; the model reads {limit}."
         )
-    yield Work(np.arange(len(lengths)), Tokens(flat, lengths))
+    return Work(np.arange(len(lengths)), Tokens(flat, lengths))
 
 
 def _rows(texts: list[str], distinct: list[str]) -> Ints:

@@ -20,6 +20,8 @@ import torch
 from torch import Tensor, nn
 
 from munjang.errors import InputError, MunjangError, unknown
+from munjang.nn.encoder import Encoder
+from munjang.runtime.graphs import Graphs
 from munjang.text.packing import Packed
 
 T = TypeVar("T")
@@ -98,8 +100,13 @@ class Executor:
             raise InputError(f"threads must be at least 1, not {threads}.")
         self.network, self.device, self.threads = network, device, threads
         self.num_workers = (threads or torch.get_num_threads()) if device.type == "cpu" else 1
+        # a GPU waits for the tokenizer, whose time is spent outside the interpreter lock for the most part
+        self.num_tokenizers = min(8, max(1, (os.cpu_count() or 2) // 2)) if device.type == "cuda" else 1
         self.limit: int | None = None  # tokens a batch, found when memory ran out and remembered
         self.stream = torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
+        encoder = getattr(network, "encoder", None)
+        is_graphed = self.stream is not None and isinstance(encoder, Encoder)
+        self.graphs = Graphs(encoder, BUDGETS["cuda"]) if is_graphed else None  # type: ignore[arg-type]
         layers = [module for module in network.modules() if isinstance(module, nn.Linear)]
         # an ONNX graph has its layers inside
         self.num_weights: int = getattr(network, "num_linear", 0) or sum(layer.weight.numel() for layer in layers)

@@ -3,7 +3,8 @@
 B pairs, C labels.
 """
 
-from collections.abc import Iterator
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,7 @@ from torch import nn
 from munjang.nn.encoder import Encoder
 from munjang.runtime.encoding import check_ids
 from munjang.runtime.executor import Executor
-from munjang.runtime.pipeline import Work, compute
+from munjang.runtime.pipeline import Job, Work, ahead, compute
 from munjang.runtime.progress import Progress
 from munjang.text.packing import cumulative, gather
 from munjang.text.tokenizer import Tokenizer
@@ -34,41 +35,55 @@ def score_pairs(
     """Logits of the distinct pairs, which of them each pair is, and how many pairs were too long."""
     pairs: dict[tuple[str, str], int] = {}
     row_of = np.array([pairs.setdefault(pair, len(pairs)) for pair in zip(first, second, strict=True)], np.int64)
+    graphs = executor.graphs
+    head: Any = getattr(network, "head", None)
+    forward = network if graphs is None else lambda batch: head(graphs(batch).float(), batch)
     encoder = getattr(network, "encoder", None)
     shape = encoder.shape if isinstance(encoder, Encoder) else None
     out = np.empty((len(pairs), num_labels), np.float32)
     is_cut = np.zeros(len(pairs), bool)
-    stream = _tokenized(tokenizer, list(pairs), is_cut, None if shape is None else shape.vocab_size)
+    jobs = _jobs(tokenizer, list(pairs), is_cut, None if shape is None else shape.vocab_size, executor.num_tokenizers)
     with Progress(len(pairs), "scoring", progress) as bar:
         pad_id = None if shape is None else shape.pad_id
-        for rows, _, logits in compute(executor, stream, network, batch_tokens, pad_id):
+        threads = executor.num_tokenizers if len(jobs) > 1 else 0
+        for rows, _, logits in compute(executor, jobs, forward, batch_tokens, pad_id, threads=threads):
             out[rows] = logits.float().numpy()
             bar.advance(len(rows))
     return out, row_of, int(is_cut[row_of].sum())
 
 
-def _tokenized(
-    tokenizer: Tokenizer, pairs: list[tuple[str, str]], is_cut: NDArray[np.bool_], vocab_size: int | None
-) -> Iterator[Work]:
-    flat, lengths, row_of = _bodies(tokenizer, pairs)
+def _jobs(
+    tokenizer: Tokenizer,
+    pairs: list[tuple[str, str]],
+    is_cut: NDArray[np.bool_],
+    vocab_size: int | None,
+    threads: int,
+) -> list[Job]:
+    flat, lengths, row_of = _bodies(tokenizer, pairs, threads)
     if vocab_size is not None:
         check_ids(flat, vocab_size)
     starts = cumulative(lengths)
-    for start in range(0, len(pairs), WINDOW):
+
+    def work(start: int) -> Work:
         a, b = row_of[start : start + WINDOW].T
         tokens = tokenizer.join(
             gather(flat, starts, a, lengths[a]), lengths[a], gather(flat, starts, b, lengths[b]), lengths[b]
         )
         is_cut[start : start + WINDOW] = tokens.cut_rows
-        yield Work(np.arange(start, start + len(a)), tokens)
+        return Work(np.arange(start, start + len(a)), tokens)
+
+    return [partial(work, start) for start in range(0, len(pairs), WINDOW)]
 
 
-def _bodies(tokenizer: Tokenizer, pairs: list[tuple[str, str]]) -> tuple[Ids, Ints, Ints]:
+def _bodies(tokenizer: Tokenizer, pairs: list[tuple[str, str]], threads: int) -> tuple[Ids, Ints, Ints]:
     """Each distinct text tokenized once, and for each pair where its two texts are: [B, 2]."""
     place: dict[str, int] = {}
     for pair in pairs:
         for text in pair:
             place.setdefault(text, len(place))
-    flat, lengths = tokenizer.bodies(list(place))
+    texts = list(place)
+    jobs = [partial(tokenizer.bodies, texts[start : start + WINDOW]) for start in range(0, len(texts), WINDOW)]
+    parts = list(ahead(jobs, threads if len(jobs) > 1 else 0)) or [tokenizer.bodies([])]
+    flat, lengths = (np.concatenate(part) for part in zip(*parts, strict=True))
     row_of = np.array([[place[a], place[b]] for a, b in pairs], np.int64).reshape(-1, 2)
     return flat, lengths, row_of

@@ -1,12 +1,15 @@
-"""Tokens to results, overlapped: the caller tokenizes and packs the next batches while the executor computes.
+"""Texts to results, overlapped: threads tokenize and pack the next batches while the executor computes.
 
-B texts.
+B texts. What is waiting between two stages is bounded; an error in any of them reaches the caller and ends the others.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
 from torch import Tensor
 
@@ -15,6 +18,7 @@ from munjang.text.packing import Packed, cumulative, cut_batches, cut_evenly, ga
 from munjang.text.tokenizer import Tokens
 from munjang.types import Ints
 
+T = TypeVar("T")
 WAITING = 2  # batches ready beside those being computed: enough to keep a device busy, few enough to bound memory
 
 
@@ -42,31 +46,72 @@ def batches(work: Work, budget: int, pad_id: int | None, multiple: int | None = 
         yield work.rows_B[chosen], pack(gather(tokens.ids, starts, chosen, lengths), lengths, types, skip, pad_id)
 
 
+@dataclass(frozen=True)
+class Ready:
+    """The packed batches of some work."""
+
+    batches: list[tuple[Ints, Packed]]
+    is_one_of_many: bool
+
+
+Job = Callable[[], Work]  # tokenizes when it is called, maybe in another thread
+
+
 def compute(
     executor: Executor,
-    stream: Iterable[Work],
+    jobs: Iterable[Job],
     forward: Callable[[Packed], Tensor],
     batch_tokens: int | None = None,
     pad_id: int | None = None,
     keeps_device: bool = False,
+    threads: int = 0,
 ) -> Iterator[tuple[Ints, Packed, Tensor]]:
-    """Results of all work, batch by batch as they are done, with their rows."""
+    """Results of all jobs, batch by batch as they are done, with their rows; `threads` tokenize ahead."""
     waiting: deque[tuple[Ints, Packed, Future[Result]]] = deque()
+    prepare = partial(_prepare, executor, batch_tokens=batch_tokens, pad_id=pad_id)
     try:
-        for work in stream:
-            num_tokens = len(work.tokens.ids)
-            budget = executor.budget(num_tokens, batch_tokens)
-            is_strict = batch_tokens is not None or executor.limit is not None
-            for rows, batch in batches(work, budget, pad_id, None if is_strict else executor.num_workers):
-                future = executor.submit(batch, forward, keeps_device, is_one_of_many=num_tokens > budget)
-                waiting.append((rows, batch, future))
-                if len(waiting) > executor.num_workers + WAITING:
-                    yield _next(waiting)
+        with closing(ahead((partial(prepare, job) for job in jobs), threads)) as stream:
+            for ready in stream:
+                for rows, batch in ready.batches:
+                    future = executor.submit(batch, forward, keeps_device, ready.is_one_of_many)
+                    waiting.append((rows, batch, future))
+                    if len(waiting) > executor.num_workers + WAITING:
+                        yield _next(waiting)
         while waiting:
             yield _next(waiting)
     finally:  # an error or Ctrl-C: drop what has not begun
         for _, _, future in waiting:
             future.cancel()
+
+
+def _prepare(executor: Executor, job: Job, batch_tokens: int | None, pad_id: int | None) -> Ready:
+    work = job()
+    num_tokens = len(work.tokens.ids)
+    budget = executor.budget(num_tokens, batch_tokens)
+    is_strict = batch_tokens is not None or executor.limit is not None or executor.device.type == "cuda"
+    cut = batches(work, budget, pad_id, None if is_strict else executor.num_workers)
+    ready = [(rows, batch.pinned() if executor.device.type == "cuda" else batch) for rows, batch in cut]
+    return Ready(ready, num_tokens > budget)
+
+
+def ahead(jobs: Iterable[Callable[[], T]], threads: int) -> Generator[T, None, None]:
+    """What each job gives, in their order, a few of them being computed ahead by threads that end with this."""
+    if not threads:
+        for job in jobs:
+            yield job()
+        return
+    waiting: deque[Future[T]] = deque()
+    with ThreadPoolExecutor(threads, "munjang-ahead") as pool:
+        try:
+            for job in jobs:
+                waiting.append(pool.submit(job))
+                if len(waiting) > threads + 1:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
 
 
 def _next(waiting: "deque[tuple[Ints, Packed, Future[Result]]]") -> tuple[Ints, Packed, Tensor]:

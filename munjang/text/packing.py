@@ -3,7 +3,7 @@
 T tokens of the whole batch, B texts.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -57,13 +57,16 @@ class Packed:
         """The same batch on a device."""
         if device.type == "cpu":
             return self
-        pinned = device.type == "cuda"
+        return self._each(lambda tensor: tensor.to(device, non_blocking=tensor.is_pinned()))
 
-        def move(tensor: Tensor) -> Tensor:
-            return (tensor.pin_memory() if pinned else tensor).to(device, non_blocking=pinned)
+    def pinned(self) -> "Packed":
+        """The same batch in memory from which a GPU copies by itself."""
+        return self._each(lambda tensor: tensor.pin_memory())
 
-        types_T = None if self.types_T is None else move(self.types_T)
-        return Packed(move(self.ids_T), move(self.positions_T), types_T, move(self.starts_B), self.lengths, self.skip)
+    def _each(self, change: Callable[[Tensor], Tensor]) -> "Packed":
+        types_T = None if self.types_T is None else change(self.types_T)
+        ids_T, positions_T, starts_B = change(self.ids_T), change(self.positions_T), change(self.starts_B)
+        return Packed(ids_T, positions_T, types_T, starts_B, self.lengths, self.skip)
 
     def halves(self) -> tuple["Packed", "Packed"]:
         """Two batches with the first and the second half of the texts."""

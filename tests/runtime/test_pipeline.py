@@ -1,7 +1,9 @@
 """Batches of work: every row once, in any order of batches, and only as much read ahead as is needed."""
 
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from munjang.runtime.executor import Executor
-from munjang.runtime.pipeline import WAITING, Work, batches, compute
+from munjang.runtime.pipeline import WAITING, Job, Work, ahead, batches, compute
 from munjang.text.packing import Packed
 from munjang.text.tokenizer import Tokens
 from munjang.types import Ints
@@ -19,6 +21,10 @@ def work_of(lengths: list[int], first_row: int = 0) -> Work:
     """Texts whose ids all are their own row."""
     rows = np.arange(first_row, first_row + len(lengths))
     return Work(rows, Tokens(np.repeat(rows, lengths).astype(np.int32), np.array(lengths, np.int64)))
+
+
+def jobs_of(works: Iterable[Work]) -> Iterator[Job]:
+    return (partial(lambda work: work, work) for work in works)
 
 
 def mean_id(batch: Packed) -> Tensor:
@@ -56,7 +62,7 @@ def test_every_row_has_its_own_result(threads: int, budget: int | None) -> None:
     lengths = np.random.default_rng(0).integers(1, 9, 50).tolist()
     stream = [work_of(lengths[:20]), work_of([]), work_of(lengths[20:], 20)]
     executor = Executor(nn.Identity(), torch.device("cpu"), threads)
-    assert collect(compute(executor, stream, mean_id, budget), 50) == list(range(50))
+    assert collect(compute(executor, jobs_of(stream), mean_id, budget), 50) == list(range(50))
 
 
 def test_slots_are_tokens() -> None:
@@ -74,7 +80,7 @@ def test_only_so_much_is_read_ahead() -> None:
             yield work_of([4], number)
 
     executor = Executor(nn.Identity(), torch.device("cpu"), 2)
-    results = compute(executor, stream(), mean_id, 4)
+    results = compute(executor, jobs_of(stream()), mean_id, 4)
     assert read == []
     next(results)
     assert len(read) <= executor.num_workers + WAITING + 1
@@ -96,7 +102,7 @@ def test_what_has_not_begun_is_dropped_on_an_error() -> None:
 
     executor = Executor(nn.Identity(), torch.device("cpu"), 1)
     with pytest.raises(OSError, match="no more"):
-        list(compute(executor, stream(), slow, 4))
+        list(compute(executor, jobs_of(stream()), slow, 4))
     time.sleep(0.25)
     assert len(begun) < 4
 
@@ -109,5 +115,58 @@ def test_an_error_of_one_batch_ends_the_rest() -> None:
 
     executor = Executor(nn.Identity(), torch.device("cpu"), 2)
     with pytest.raises(RuntimeError, match="three"):
-        list(compute(executor, [work_of([4] * 9)], fails_on_three, 4))
-    assert collect(compute(executor, [work_of([4] * 9)], mean_id, 4), 9) == list(range(9))
+        list(compute(executor, jobs_of([work_of([4] * 9)]), fails_on_three, 4))
+    assert collect(compute(executor, jobs_of([work_of([4] * 9)]), mean_id, 4), 9) == list(range(9))
+
+
+# Jobs done ahead
+
+
+@pytest.mark.parametrize("threads", [0, 1, 3])
+def test_results_come_in_order_and_not_too_many_ahead(threads: int) -> None:
+    begun: list[int] = []
+
+    def job(number: int) -> int:
+        begun.append(number)
+        time.sleep(0.01 * (number % 3))
+        return number
+
+    results = ahead((partial(job, number) for number in range(20)), threads)
+    assert next(results) == 0
+    assert len(begun) <= threads + 2
+    assert list(results) == list(range(1, 20))
+
+
+@pytest.mark.parametrize("threads", [0, 2])
+def test_an_error_ends_it_and_leaves_no_thread(threads: int) -> None:
+    done: list[int] = []
+
+    def job(number: int) -> int:
+        if number == 3:
+            raise ValueError("the third")
+        done.append(number)
+        return number
+
+    before = set(threading.enumerate())
+    with pytest.raises(ValueError, match="the third"):
+        list(ahead((partial(job, number) for number in range(1000)), threads))
+    assert len(done) < 20
+    assert set(threading.enumerate()) <= before
+
+
+def test_a_caller_that_stops_early_leaves_no_thread() -> None:
+    before = set(threading.enumerate())
+    executor = Executor(nn.Identity(), torch.device("cpu"), 1)
+    results = compute(executor, jobs_of(work_of([4], row) for row in range(500)), mean_id, 4, threads=2)
+    next(results)
+    assert any(thread.name.startswith("munjang-ahead") for thread in set(threading.enumerate()) - before)
+    results.close()
+    assert not any(thread.name.startswith("munjang-ahead") for thread in threading.enumerate())
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_tokenized_ahead_every_row_has_its_own_result(threads: int) -> None:
+    lengths = np.random.default_rng(0).integers(1, 9, 60).tolist()
+    works = [work_of(lengths[start : start + 7], start) for start in range(0, 60, 7)]
+    executor = Executor(nn.Identity(), torch.device("cpu"), 2)
+    assert collect(compute(executor, jobs_of(works), mean_id, 12, threads=threads), 60) == list(range(60))
