@@ -1,7 +1,7 @@
 """A model to our ONNX folder, compared with the network it was made of before the folder is put in its place.
 
 >>> export_onnx(BiEncoder.load(path).model, Path("folder"), "int8").smallest
-0.9958
+0.9965
 """
 
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ TEXTS = (
 LONGEST = 512  # tokens of a random text: longer ones take minutes and show nothing else
 SEED = 20261115
 # What rounding explains, in cosine to the network itself and in logits as a share of the largest one
-LEAST_COSINE = {"float32": 0.99999, "int8": 0.97}
+LEAST_COSINE = {"float32": 0.99999, "int8": 0.95}
 MOST_DIFFERENCE = {"float32": 1e-4, "int8": 0.2}
 
 

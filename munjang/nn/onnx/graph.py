@@ -114,7 +114,7 @@ class Graph:
         """x · W with int8 weights (a scale per column) and uint8 activations (a range per token).
 
         x = scale · (code - zero) in every token, so x · W = scale · (code · W) - scale · zero · (sums of W's columns).
-        One range for the whole batch, as quantize_dynamic takes it, costs five times the accuracy and makes a text's
+        One range for the whole batch, as quantize_dynamic takes it, errs six times as much and makes a text's
         vector depend on its neighbours (docs/log.md, 2026-11-15).
         """
         scale_N = np.maximum(np.abs(weight).max(axis=0) / self.largest_code, TINY).astype(np.float32)
