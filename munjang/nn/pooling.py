@@ -79,7 +79,7 @@ def check(modes: Sequence[str]) -> tuple[str, ...]:
 
 def pool(tokens_TD: Tensor, batch: Packed, modes: Sequence[str]) -> Tensor:
     """One vector per text: each mode's result, side by side, in fp32 (bf16 sums drift past a few hundred tokens)."""
-    places_T, skip = batch.positions_T, batch.skip
+    places_T, skip = _places(batch) if "weightedmean" in modes else batch.positions_T, batch.skip
     if skip is not None and skip.any():
         kept = torch.from_numpy(_kept(batch.lengths, skip)).to(tokens_TD.device)
         tokens_TD, places_T, lengths = tokens_TD[kept], places_T[kept], np.maximum(batch.lengths - skip, 0)
@@ -88,6 +88,11 @@ def pool(tokens_TD: Tensor, batch: Packed, modes: Sequence[str]) -> Tensor:
         lengths_B = batch.starts_B.diff().long()  # already there: no copy to wait for
     tokens_TD = tokens_TD.float()
     return torch.cat([POOLERS[mode](tokens_TD, places_T, lengths_B) for mode in modes], dim=-1)
+
+
+def _places(batch: Packed) -> Tensor:
+    """0, 1, 2, ... in every text; positions leave a padding token that a text spells out uncounted (RoBERTa)."""
+    return torch.arange(batch.num_tokens, device=batch.ids_T.device) - batch.bounds[0]
 
 
 def _kept(lengths: Ints, skip: Ints) -> Ints:

@@ -56,6 +56,15 @@ def test_every_pooling(make: Callable[..., Path], pooling: Any) -> None:
     )
 
 
+@pytest.mark.parametrize("family", ["roberta", "mpnet"])
+def test_spelled_padding_has_its_place(make: Callable[..., Path], family: str) -> None:
+    """It has no position of its own in these families, but it is a token of the text like any other."""
+    folder = make(family, pooling="weightedmean", normalize=False)
+    texts = ["a <pad> fox <pad> jumps", "[PAD] a fox [PAD]", "a fox"]
+    theirs = SentenceTransformer(str(folder), device="cpu").encode(texts)
+    assert relative(BiEncoder.load(folder).encode(texts), theirs) < 1e-5
+
+
 @pytest.mark.parametrize("pooling", [*POOLINGS])
 def test_prompts_in_and_out_of_pooling(make: Callable[..., Path], pooling: str) -> None:
     for include in (True, False):

@@ -65,6 +65,12 @@ def test_poolings(make: Callable[..., Path], pooling: Any, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("pooling", POOLINGS)
+def test_poolings_where_padding_has_no_position(make: Callable[..., Path], pooling: str, tmp_path: Path) -> None:
+    model, graph = exported(make("roberta", pooling=pooling, normalize=False), tmp_path / "onnx")
+    assert_same(graph.encode(TEXTS), model.encode(TEXTS))
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
 def test_prompts_in_and_out_of_pooling(make: Callable[..., Path], pooling: str, tmp_path: Path) -> None:
     for include in (True, False):
         folder = make(
