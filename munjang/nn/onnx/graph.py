@@ -86,7 +86,7 @@ class Graph:
         return out if layer.bias is None else self.call("Add", out, self.weight(f"{name}.bias", layer.bias))
 
     def plain_linear(self, name: str, layer: nn.Linear, x: str) -> str:
-        """A linear layer behind the pooling: always in float32, where it costs nothing."""
+        """A linear layer in float32, as those behind the pooling always are."""
         out = self.call("MatMul", x, self.weight(f"{name}.weight", layer.weight.detach().T))
         return out if layer.bias is None else self.call("Add", out, self.weight(f"{name}.bias", layer.bias))
 
