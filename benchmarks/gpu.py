@@ -16,6 +16,7 @@ import time
 import warnings
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,8 @@ import torch
 
 from munjang import BiEncoder, CrossEncoder
 from munjang.nn import attention
-from munjang.runtime.pipeline import Work, batches
+from munjang.runtime.encoding import WINDOW
+from munjang.runtime.pipeline import Work, _prepare, ahead, batches
 from munjang.text.packing import pack
 
 Record = dict[str, Any]
@@ -90,13 +92,43 @@ def device_alone(folder: Path, texts: list[str], budgets: tuple[int, ...]) -> li
         for name, run in (("eager", model.network.encoder), ("graph", graphs)):
 
             def forward(run: Any = run, ready: Any = ready) -> None:
-                with torch.inference_mode():
+                with torch.inference_mode(), torch.cuda.stream(model._engine.executor.stream):
                     for batch in ready:
                         model.network.head(run(batch), batch)
 
             for _ in range(4):
                 forward()
             out.append(rate(f"device alone, {name}, {budget} tokens", len(texts), timed(forward)))
+    return out
+
+
+def host(folder: Path, texts: list[str]) -> list[Record]:
+    """What the host does, alone: tokenizing by threads, with packing, with copying; then all of it without a network."""
+    model, out = BiEncoder.load(folder, "cuda", "bfloat16"), []
+    executor, tokenizer = model._engine.executor, model.tokenizer
+    windows = [texts[start : start + WINDOW] for start in range(0, len(texts), WINDOW)]
+
+    def work(window: list[str]) -> Work:
+        return Work(np.arange(len(window)), tokenizer(window))
+
+    def prepare(window: list[str]) -> Any:
+        return _prepare(executor, partial(work, window), None, None)
+
+    for name, job in (("tokenizing", tokenizer), ("and packing", prepare)):
+        for threads in (0, 1, 2, 4, 8):
+            jobs = [partial(job, window) for window in windows]
+            run = lambda: list(ahead(jobs, threads))  # noqa: B023, E731
+            out.append(rate(f"host, {name}, {threads} threads", len(texts), timed(run, 3)))
+    row_of = np.random.default_rng(0).permutation(len(texts))
+    vectors = np.zeros((len(texts), model.width), np.float32)
+
+    def collect() -> None:
+        target = np.empty_like(vectors)
+        for start in range(0, len(texts), 2400):
+            target[row_of[start : start + 2400]] = vectors[start : start + 2400]
+
+    out.append(rate("host, rows into place", len(texts), timed(collect, 3)))
+    out.append(rate("host, distinct texts", len(texts), timed(lambda: list(dict.fromkeys(texts)), 3)))
     return out
 
 
@@ -211,6 +243,7 @@ def main() -> None:
         "ours": lambda: [ours(options.model, texts, None)],
         "alone": lambda: device_alone(options.model, texts, (32768, 65536, 131072)),
         "kernels": kernels,
+        "host": lambda: host(options.model, texts),
         "profile": lambda: profile(options.model, texts),
         "incumbent": lambda: compare(options.model, texts),
         "base": lambda: base_shape(options.model, texts[:20000], root),

@@ -122,7 +122,7 @@ def write_onnx(model: Model, folder: Path, dtype: str, function: nn.Module | Non
     if isinstance(network.encoder, StaticEncoder):
         write_static_texts(model, folder)
     else:
-        write_texts(model, folder, model.config)
+        write_texts(model, folder, model.config, dtype=dtype)
     _write_settings(model, folder, function)
 
 

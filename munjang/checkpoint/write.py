@@ -186,12 +186,12 @@ def _write_encoder(
     write_texts(model, folder, config, task)
 
 
-def write_texts(model: Model, folder: Path, config: Json, task: str | None = None) -> None:
+def write_texts(model: Model, folder: Path, config: Json, task: str | None = None, dtype: str = "float32") -> None:
     """What stands beside the weights of a transformer: config.json, tokenizer, limits."""
     config = dict(config)
     for key in ("torch_dtype", "auto_map", "quantization_config"):  # of the weights and the code it came with
         config.pop(key, None)
-    write_json(folder / "config.json", {**config, "dtype": "float32"})
+    write_json(folder / "config.json", {**config, "dtype": dtype})
     _write_tokenizer(model, folder)
     settings = {"max_seq_length": model.tokenizer.max_length, "do_lower_case": model.is_lowered}
     newer = {} if task is None else {"transformer_task": task}

@@ -20,7 +20,10 @@ EVALUATION = (
 CARDS = "Munjang writes no model cards; put a README.md into the saved folder, save() leaves it there."
 SPARSE = "Sparse encoders are no goal of Munjang for now; keep sentence-transformers for them."
 MULTI_VECTOR = "Late-interaction models are no goal of Munjang for now; keep sentence-transformers for them."
-EXPORT = "Munjang exports to no other engine yet; its own, which is packed, needs no export."
+EXPORT = (
+    "`munjang export MODEL --to onnx -o FOLDER` writes an ONNX graph; FOLDER loads like any model, no backend named. "
+    "There is no other engine."
+)
 NETWORK = (
     "There is no transformers model inside. model.facade.network is the network, which reads packed batches; "
     "encode(texts, output_value='token_embeddings') gives token vectors."

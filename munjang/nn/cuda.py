@@ -4,8 +4,6 @@ T tokens of the whole batch, D width, N heads, K width of a head. Imported only 
 be followed step by step with TRITON_INTERPRET=1 (tests/nn/test_cuda.py).
 """
 
-from typing import Any
-
 import torch
 import triton
 import triton.language as tl
@@ -17,21 +15,21 @@ ROWS = 4  # rows of a norm that one program takes
 
 @triton.jit
 def _attend(
-    qkv: Any,
-    begin: Any,
-    end: Any,
-    bias: Any,
-    out: Any,
-    num_tokens: Any,
-    scale: Any,
-    window: Any,
-    reach: Any,
+    qkv,
+    begin,
+    end,
+    bias,
+    out,
+    num_tokens,
+    scale,
+    window,
+    reach,
     num_heads: tl.constexpr,
     width: tl.constexpr,
     has_bias: tl.constexpr,
     has_window: tl.constexpr,
     size: tl.constexpr,
-) -> None:
+):
     """`size` neighbouring tokens of one head, whatever texts they are of: a key counts if it is of the same text."""
     first = tl.program_id(0) * size
     head = tl.program_id(1)
@@ -76,7 +74,7 @@ def _attend(
 
 
 @triton.jit
-def _norm(x: Any, at: Any, is_in: Any, weight: Any, bias: Any, width: Any, eps: Any, has_bias: tl.constexpr) -> Any:
+def _norm(x, at, is_in, weight, bias, width, eps, has_bias: tl.constexpr):
     mean = tl.sum(x, 1) / width
     centred = tl.where(is_in, x - mean[:, None], 0.0)
     spread = tl.sum(centred * centred, 1) / width
@@ -92,18 +90,18 @@ def _norm(x: Any, at: Any, is_in: Any, weight: Any, bias: Any, width: Any, eps: 
 
 @triton.jit
 def _add_norm(
-    x: Any,
-    onto: Any,
-    weight: Any,
-    bias: Any,
-    out: Any,
-    num_rows: Any,
-    width: Any,
-    eps: Any,
+    x,
+    onto,
+    weight,
+    bias,
+    out,
+    num_rows,
+    width,
+    eps,
     has_bias: tl.constexpr,
     rows: tl.constexpr,
     block: tl.constexpr,
-) -> None:
+):
     row = tl.program_id(0) * rows + tl.arange(0, rows)
     at = tl.arange(0, block)
     is_in = (row < num_rows)[:, None] & (at < width)[None, :]
@@ -116,26 +114,26 @@ def _add_norm(
 
 @triton.jit
 def _embed_norm(
-    ids: Any,
-    positions: Any,
-    types: Any,
-    word: Any,
-    position: Any,
-    segment: Any,
-    weight: Any,
-    bias: Any,
-    out: Any,
-    num_rows: Any,
-    width: Any,
-    offset: Any,
-    eps: Any,
+    ids,
+    positions,
+    types,
+    word,
+    position,
+    segment,
+    weight,
+    bias,
+    out,
+    num_rows,
+    width,
+    offset,
+    eps,
     has_position: tl.constexpr,
     has_segment: tl.constexpr,
     has_types: tl.constexpr,
     has_bias: tl.constexpr,
     rows: tl.constexpr,
     block: tl.constexpr,
-) -> None:
+):
     row = tl.program_id(0) * rows + tl.arange(0, rows)
     at = tl.arange(0, block)
     is_row = row < num_rows

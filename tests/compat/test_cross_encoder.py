@@ -225,7 +225,7 @@ def test_inputs_that_are_no_pairs(both_scorers: Both, inputs: Any) -> None:
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "code": ({"trust_remote_code": True}, "Code that comes with a checkpoint is never run"),
     "modules": ({"modules": [torch.nn.Identity()]}, r"munjang\.CrossEncoder\.create"),
-    "backend": ({"backend": "openvino"}, "exports to no other engine"),
+    "backend": ({"backend": "openvino"}, "There is no other engine"),
     "config": ({"config_args": {"classifier_dropout": 0.5}}, r"config\.json"),
     "fp32": ({"keep_in_fp32_modules": ["0.model.classifier"]}, "always computes in float32"),
     "model": ({"model_kwargs": {"attn_implementation": "eager"}}, "Attention is picked"),

@@ -110,7 +110,7 @@ WAYS = {
     "models": "munjang.BiEncoder.load(path, pooling=...)",
     "SparseEncoder": "keep sentence-transformers",
     "MultiVectorEncoder": "keep sentence-transformers",
-    "export_optimized_onnx_model": "exports to no other engine yet",
+    "export_optimized_onnx_model": "munjang export MODEL --to onnx",
 }
 
 

@@ -233,7 +233,7 @@ def test_the_facade_is_ours(both: Both) -> None:
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "code": ({"trust_remote_code": True}, "Code that comes with a checkpoint is never run"),
     "modules": ({"modules": [torch.nn.Identity()]}, r"munjang\.BiEncoder\.load\(path, pooling="),
-    "backend": ({"backend": "onnx"}, "exports to no other engine"),
+    "backend": ({"backend": "onnx"}, "There is no other engine"),
     "card": ({"model_card_data": object()}, "no model cards"),
     "config": ({"config_kwargs": {"hidden_dropout_prob": 0.5}}, r"config\.json"),
     "attention": ({"model_kwargs": {"attn_implementation": "eager"}}, "Attention is picked for the device"),

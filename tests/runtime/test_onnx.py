@@ -224,6 +224,14 @@ def test_padding_is_counted(make: Callable[..., Path], tmp_path: Path) -> None:
     assert float(graph.info()["padding"].partition("%")[0]) < 10
 
 
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_through_compat(make: Callable[..., Path], dtype: str, tmp_path: Path) -> None:
+    from munjang.compat import SentenceTransformer
+
+    _, graph = exported(make("bert"), tmp_path / "onnx", dtype)
+    assert_same(SentenceTransformer(str(tmp_path / "onnx")).encode(TEXTS), graph.encode(TEXTS))
+
+
 def vectors_in_child(model: BiEncoder, queue: Any) -> None:
     queue.put(model.encode(TEXTS))
 
