@@ -1,8 +1,14 @@
 """Chunk look-up: ids of known chunks by hash, over the whole batch in numpy.
 
 C characters of the whole batch, W chunks. The structures it is exact for, and why, are in text/structures.py.
-A hit is believed only after its characters were compared, so inputs built to collide cost time but never give another
-chunk's ids. The table is bounded: when it is full it starts again from nothing.
+
+A chunk is known by 128 bits: two sums of its characters modulo 2^64, each character being a random number of its own
+that is multiplied by a power of a random odd one for its place. All of them come from the system's entropy once for
+each process and are never shown. Two different chunks of at most 64 characters agree in one sum with a chance of at
+most 2^-38, however they were chosen (worst: two characters in Thue-Morse order, where the powers' difference ends in
+26 zero bits), in both with 2^-76; ordinary words with 2^-120. The numbers per character are needed: with the codes
+themselves, whose differences someone may choose, (x^2 - 1)^22 is 0 for every odd x.
+The table is bounded: when it is full it starts again from nothing.
 """
 
 import os
@@ -10,8 +16,8 @@ import re
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain, pairwise
-from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,17 +28,43 @@ from munjang.text.packing import cumulative
 from munjang.types import Ids, Ints
 
 MAX_CHUNK = 64  # characters; longer ones are not kept, their text goes whole
-MAX_ENTRIES = 1 << 18  # a power of two; about 40 MB with their characters and ids
-MAX_PER_ENTRY = 16  # characters or ids, on average: a table of hostile chunks is full sooner
+MAX_ENTRIES = 1 << 18  # a power of two; about 25 MB with their ids
+MAX_PER_ENTRY = 16  # ids, on average: a table of hostile chunks is full sooner
 SPACE, REPLACEMENT = 0x20, 0xFFFD
 LONE = re.compile("[\ud800-\udfff]")
 WHOLE = -1  # instead of a count: this chunk can't be taken out of its text
 
-Number = TypeVar("Number", np.uint32, np.int32)
 Codes = NDArray[np.uint32]
 Hashes = NDArray[np.uint64]
-# from the system's entropy: the keys are secret to whoever writes the texts
-KEYS: Hashes = np.random.default_rng().integers(0, 1 << 64, MAX_CHUNK, np.uint64) | np.uint64(1)
+
+
+class Key:
+    """A secret number for every character, an odd one, and its powers and those of its inverse modulo 2^64."""
+
+    def __init__(self) -> None:
+        random = np.random.default_rng()  # from the system's entropy
+        self.values: Hashes = random.integers(0, 1 << 64, 0x110000, np.uint64)
+        self.odd = int(random.integers(0, 1 << 61)) * 8 + 3  # 3 modulo 8: its powers' differences are least even
+        self.powers: tuple[Hashes, Hashes] = (np.ones(1, np.uint64), np.ones(1, np.uint64))
+
+    def upto(self, size: int) -> tuple[Hashes, Hashes]:
+        """At least `size` powers of the odd number and of its inverse."""
+        if len(self.powers[0]) < size:
+            inverse = pow(self.odd, -1, 1 << 64)
+            self.powers = (_powers(self.odd, 2 * size), _powers(inverse, 2 * size))
+        return self.powers
+
+
+def _powers(value: int, size: int) -> Hashes:
+    factors = np.full(size, value, np.uint64)
+    factors[0] = 1
+    return np.cumprod(factors, dtype=np.uint64)
+
+
+@cache
+def keys() -> tuple[Key, Key]:
+    """Of this process and those forked from it."""
+    return Key(), Key()
 
 
 class Table:
@@ -44,18 +76,15 @@ class Table:
     def __init__(self) -> None:
         self.slots = np.full(4 * MAX_ENTRIES, -1, np.int32)
         self.hashes = np.zeros(1024, np.uint64)
-        self.code_starts = np.zeros(1024, np.int64)
-        self.code_counts = np.zeros(1024, np.int32)
+        self.others = np.zeros(1024, np.uint64)  # the second hash, with the size in its lowest bits
         self.id_starts = np.zeros(1024, np.int64)
         self.id_counts = np.zeros(1024, np.int32)
-        self.codes: Codes = np.zeros(8192, np.uint32)
         self.ids: Ids = np.zeros(4096, np.int32)
-        self.size = self.num_codes = self.num_ids = 0
+        self.size = self.num_ids = 0
 
     def has_room(self, entries: int) -> bool:
         """Whether so many more chunks may be kept."""
-        stored = max(self.num_codes, self.num_ids)
-        return self.size + entries <= MAX_ENTRIES and stored <= MAX_PER_ENTRY * MAX_ENTRIES
+        return self.size + entries <= MAX_ENTRIES and self.num_ids <= MAX_PER_ENTRY * MAX_ENTRIES
 
     def find(self, hashes_W: Hashes) -> NDArray[np.int32]:
         """The entry of each hash, or -1."""
@@ -70,19 +99,24 @@ class Table:
             open_ = open_[(entry >= 0) & (self.hashes[entry] != hashes_W[open_])]
         return found_W
 
-    def add(self, hashes: Hashes, codes: "Flat[np.uint32]", ids: "Flat[np.int32]", counts: Ints) -> None:
-        """Append entries with new hashes, their characters and their ids; `counts` is what a hit says of the ids."""
+    def known(self, hashes_W: Hashes, others_W: Hashes) -> NDArray[np.int32]:
+        """The entry of each chunk by both of its hashes, or -1; -2 where the second one is not that of the entry."""
+        found_W = self.find(hashes_W)
+        differs_W = (self.others.take(found_W, mode="wrap") != others_W) & (found_W >= 0)
+        if differs_W.any():
+            found_W[differs_W] = -2
+        return found_W
+
+    def add(self, hashes: Hashes, others: Hashes, ids: Ids, lengths: Ints, counts: Ints) -> None:
+        """Append entries with new hashes and their ids; `counts` is what a hit says of the number of ids."""
         first, number = self.size, len(hashes)
-        self._reserve(number, len(codes.values), len(ids.values))
+        self._reserve(number, len(ids))
         span = slice(first, first + number)
-        self.hashes[span], self.code_counts[span], self.id_counts[span] = hashes, codes.counts, counts
-        self.code_starts[span] = self.num_codes + cumulative(codes.counts)[:-1]
-        self.id_starts[span] = self.num_ids + cumulative(ids.counts)[:-1]
-        self.codes[self.num_codes : self.num_codes + len(codes.values)] = codes.values
-        self.ids[self.num_ids : self.num_ids + len(ids.values)] = ids.values
+        self.hashes[span], self.others[span], self.id_counts[span] = hashes, others, counts
+        self.id_starts[span] = self.num_ids + cumulative(lengths)[:-1]
+        self.ids[self.num_ids : self.num_ids + len(ids)] = ids
         self.size += number
-        self.num_codes += len(codes.values)
-        self.num_ids += len(ids.values)
+        self.num_ids += len(ids)
         self._show(hashes, np.arange(first, first + number, dtype=np.int32))
 
     def _show(self, hashes: Hashes, entries: NDArray[np.int32]) -> None:
@@ -98,15 +132,9 @@ class Table:
             rest[taken] = False
             at, entries = (at[rest] + np.uint64(1)) & mask, entries[rest]
 
-    def _reserve(self, entries: int, codes: int, ids: int) -> None:
-        for name, need in (
-            *(
-                (name, self.size + entries)
-                for name in ("hashes", "code_starts", "code_counts", "id_starts", "id_counts")
-            ),
-            ("codes", self.num_codes + codes),
-            ("ids", self.num_ids + ids),
-        ):
+    def _reserve(self, entries: int, ids: int) -> None:
+        of_entries = ("hashes", "others", "id_starts", "id_counts")
+        for name, need in (*((name, self.size + entries) for name in of_entries), ("ids", self.num_ids + ids)):
             array = getattr(self, name)
             if need > len(array):
                 grown = np.zeros(max(need, 2 * len(array)), array.dtype)
@@ -115,54 +143,36 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Flat(Generic[Number]):
-    """Rows of different lengths, one after the other."""
-
-    values: NDArray[Number]
-    counts: Ints
-
-
-@dataclass(frozen=True)
 class Chunks:
-    """The chunks of a batch. They cover it, but for single spaces between them: no character has to be moved."""
+    """The chunks of a batch, where they are."""
 
     codes_C: Codes
     begins_W: Ints
     sizes_W: Ints
-    chunk_of_C: Ints
-    place_C: Ints  # of each character in its chunk
 
-    def hashes(self) -> Hashes:
-        """A keyed 64-bit hash of each chunk of at most MAX_CHUNK characters: weighted by secret keys, by place."""
-        values = self.codes_C.astype(np.uint64)
-        values += np.uint64(1)
-        values *= KEYS.take(self.place_C, mode="clip")
-        sums = np.zeros(len(values) + 1, np.uint64)
-        np.cumsum(values, out=sums[1:])
-        hashes = sums[self.begins_W + self.sizes_W] - sums[self.begins_W]
-        return hashes ^ (hashes >> np.uint64(31))  # slots are taken from the low bits, keys mix best into the high ones
+    def hashes(self) -> tuple[Hashes, Hashes]:
+        """Two keyed hashes of each chunk of at most MAX_CHUNK characters."""
+        first_W, second_W = map(self._sums, keys())
+        first_W ^= first_W >> np.uint64(31)  # slots are taken from the low bits, which mix least
+        turned_W = np.bitwise_or(second_W << np.uint64(7), second_W >> np.uint64(57))
+        return first_W, np.bitwise_xor(turned_W, self.sizes_W.astype(np.uint64))
 
-    def verified(self, table: Table, entries_W: NDArray[np.int32]) -> NDArray[np.int32]:
-        """The same entries, with -1 where the characters are not those of the entry: their text goes whole."""
-        same_W = table.code_counts[entries_W] == self.sizes_W
-        where_C = table.code_starts[entries_W].take(self.chunk_of_C)
-        where_C += self.place_C
-        differs_C = table.codes.take(where_C, mode="clip") != self.codes_C
-        differs_C[self.gaps()] = False
-        if differs_C.any():
-            same_W[self.chunk_of_C[differs_C]] = False
-        return np.where(same_W, entries_W, np.int32(-1))
+    def _sums(self, key: Key) -> Hashes:
+        """Of each chunk: a difference of sums over the whole batch, moved back to the power 0."""
+        powers, inverses = key.upto(len(self.codes_C) + 1)
+        values_C = key.values.take(self.codes_C)
+        values_C *= powers[: len(values_C)]
+        sums = np.zeros(len(values_C) + 1, np.uint64)
+        np.cumsum(values_C, out=sums[1:])
+        return (sums.take(self.begins_W + self.sizes_W) - sums.take(self.begins_W)) * inverses.take(self.begins_W)
 
-    def gaps(self) -> Ints:
-        """The spaces that are nobody's."""
-        ends = self.begins_W[:-1] + self.sizes_W[:-1]
-        return ends[ends < self.begins_W[1:]]
-
-    def characters(self, chosen: Ints) -> Codes:
-        """Of the chosen chunks, one after the other."""
+    def texts(self, chosen: Ints) -> list[str]:
+        """The chosen chunks as strings."""
         sizes = self.sizes_W[chosen]
-        place = np.arange(int(sizes.sum())) - np.repeat(cumulative(sizes)[:-1], sizes)
-        return self.codes_C[np.repeat(self.begins_W[chosen], sizes) + place]
+        edges = cumulative(sizes)
+        place = np.arange(int(edges[-1])) - np.repeat(edges[:-1], sizes)
+        joined = self.codes_C[np.repeat(self.begins_W[chosen], sizes) + place].tobytes().decode("utf-32-le")
+        return [joined[begin:end] for begin, end in pairwise(edges.tolist())]
 
 
 class ChunkLookup:
@@ -195,7 +205,7 @@ class ChunkLookup:
         rows = np.flatnonzero(whole_B)
         return _merge(known, lengths_B, rows, encode_whole(self.tokenizer, [texts[row] for row in rows.tolist()]))
 
-    def _cut(self, codes_C: Codes, sizes_B: Ints) -> tuple["Chunks", Ints]:
+    def _cut(self, codes_C: Codes, sizes_B: Ints) -> tuple[Chunks, Ints]:
         """The chunks, and whose each is."""
         starts = cumulative(sizes_B)
         spaces = np.flatnonzero(codes_C == SPACE)
@@ -205,18 +215,16 @@ class ChunkLookup:
         inside = inside[~edge[inside] & ~edge[inside + 1]]  # a text's own first or last space is no cut
         cuts = inside[self._is_safe(codes_C[inside - 1]) & self._is_safe(codes_C[inside + 1])]
         is_begin_C = np.zeros(len(codes_C), bool)
-        is_begin_C[starts[:-1][sizes_B > 0]] = True
+        filled = np.flatnonzero(sizes_B)  # texts with any character
+        is_begin_C[starts[filled]] = True
         is_begin_C[cuts + (0 if self.structure.keeps_space else 1)] = True
         begins = np.flatnonzero(is_begin_C)
-        text_of = np.searchsorted(starts, begins, side="right") - 1
+        is_first = edge.take(begins)
+        text_of = filled.take(np.cumsum(is_first) - 1)
         ends = np.append(begins[1:], len(codes_C))
         if not self.structure.keeps_space:  # the space between two chunks of one text is nobody's
-            ends[:-1] -= text_of[1:] == text_of[:-1]
-        chunk_of_C = np.cumsum(is_begin_C)
-        chunk_of_C -= 1
-        place_C = np.arange(len(codes_C))
-        place_C -= begins.take(chunk_of_C)
-        return Chunks(codes_C, begins, ends - begins, chunk_of_C, place_C), text_of
+            ends[:-1] -= ~is_first[1:]
+        return Chunks(codes_C, begins, ends - begins), text_of
 
     def _is_safe(self, codes: Codes) -> NDArray[np.bool_]:
         known = self.safe[codes]
@@ -226,21 +234,20 @@ class ChunkLookup:
             known = self.safe[codes]
         return known == 1
 
-    def _entries(self, chunks: "Chunks") -> tuple[NDArray[np.int32], Table]:
-        """The entry of each chunk, or -1 for those that can't be kept; unknown ones are tokenized and added."""
+    def _entries(self, chunks: Chunks) -> tuple[NDArray[np.int32], Table]:
+        """The entry of each chunk, or below 0 for those that can't be kept; unknown ones are tokenized and added."""
         is_short_W = chunks.sizes_W <= MAX_CHUNK
-        hashes_W = chunks.hashes()
+        hashes_W, others_W = chunks.hashes()
         table = self.table
-        found_W = np.where(is_short_W, table.find(hashes_W), -1)
-        if ((found_W == -1) & is_short_W).any():
+        found_W = np.where(is_short_W, table.known(hashes_W, others_W), -2)
+        if (found_W == -1).any():
             with self.locks.setdefault(os.getpid(), threading.Lock()):  # a forked child's holder may be gone
-                table = self._learn(chunks, hashes_W, is_short_W)
-            found_W = np.where(is_short_W, table.find(hashes_W), -1)
-        return chunks.verified(table, found_W), table
+                table = self._learn(chunks, hashes_W, others_W, np.flatnonzero(is_short_W))
+            found_W = np.where(is_short_W, table.known(hashes_W, others_W), -2)
+        return found_W, table
 
-    def _learn(self, chunks: "Chunks", hashes_W: Hashes, is_short_W: NDArray[np.bool_]) -> Table:
+    def _learn(self, chunks: Chunks, hashes_W: Hashes, others_W: Hashes, wanted: Ints) -> Table:
         """A table that has these chunks, as far as it can hold them; only for who holds the lock."""
-        wanted = np.flatnonzero(is_short_W)
         for _ in range(2):
             missing = wanted[self.table.find(hashes_W[wanted]) == -1]
             _, first = np.unique(hashes_W[missing], return_index=True)
@@ -249,17 +256,13 @@ class ChunkLookup:
             self.table = Table()  # full: readers keep the old one until they are done
         table, fresh = self.table, missing[first][:MAX_ENTRIES]
         if len(fresh):
-            codes = Flat(chunks.characters(fresh), chunks.sizes_W[fresh])
-            ids, counts = self._tokenize(codes)
-            table.add(hashes_W[fresh], codes, ids, counts)
+            table.add(hashes_W[fresh], others_W[fresh], *self._tokenize(chunks.texts(fresh)))
         if not table.has_room(0):
             self.table = Table()
         return table
 
-    def _tokenize(self, codes: "Flat[np.uint32]") -> tuple["Flat[np.int32]", Ints]:
-        """The ids of chunks, and their counts; WHOLE for those that hold an added token."""
-        joined, edges = codes.values.tobytes().decode("utf-32-le"), cumulative(codes.counts).tolist()
-        texts = [joined[begin:end] for begin, end in pairwise(edges)]
+    def _tokenize(self, texts: list[str]) -> tuple[Ids, Ints, Ints]:
+        """Flat ids of chunks, how many each has, and what to say of it: WHOLE for those that hold an added token."""
         ids = [found.ids for found in self.tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
         lengths = np.fromiter(map(len, ids), np.int64, len(ids))
         counts = lengths.copy()
@@ -267,7 +270,7 @@ class ChunkLookup:
             part = texts[start : start + 256]
             if self._holds_added(" ".join(part)):
                 counts[start : start + 256][[self._holds_added(text) for text in part]] = WHOLE
-        return Flat(np.fromiter(chain.from_iterable(ids), np.int32, int(lengths.sum())), lengths), counts
+        return np.fromiter(chain.from_iterable(ids), np.int32, int(lengths.sum())), lengths, counts
 
     def _holds_added(self, text: str) -> bool:
         if any(content in text for content in self.added):
@@ -276,16 +279,15 @@ class ChunkLookup:
         return any(content in shown for content in self.added_normal)
 
     def _join(self, table: Table, entries_W: NDArray[np.int32], counts_W: Ints) -> Ids:
-        starts_W = table.id_starts[entries_W]
         offsets_W = cumulative(counts_W)
-        return table.ids[np.repeat(starts_W - offsets_W[:-1], counts_W) + np.arange(offsets_W[-1])]
+        shifts_W = table.id_starts.take(entries_W) - offsets_W[:-1]
+        return table.ids.take(np.repeat(shifts_W, counts_W) + np.arange(offsets_W[-1]))
 
 
 def to_codes(texts: Sequence[str]) -> tuple[Codes, Ints]:
     """All characters in one row, and how many each text has; a lone surrogate becomes U+FFFD."""
     codes = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), np.uint32)
-    lone = (codes >= 0xD800) & (codes < 0xE000)
-    if lone.any():
+    if len(codes) and codes.max() >= 0xD800 and (lone := (codes >= 0xD800) & (codes < 0xE000)).any():
         codes = np.where(lone, np.uint32(REPLACEMENT), codes)
     return codes, np.fromiter(map(len, texts), np.int64, len(texts))
 
