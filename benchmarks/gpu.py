@@ -86,15 +86,19 @@ def device_alone(folder: Path, texts: list[str], budgets: tuple[int, ...]) -> li
     graphs = model._engine.executor.graphs
     for budget in budgets:
         work = Work(np.arange(len(texts)), tokens)
-        ready = [batch.pinned().to(model.device) for _, batch in batches(work, budget, None)]
         assert graphs is not None
         graphs.budget = budget
-        for name, run in (("eager", model.network.encoder), ("graph", graphs)):
+        laid_out = [graphs.lay_out(batch) for _, batch in batches(work, budget, None)]
+        there = [batch.to(model.device) for batch in laid_out]
+        ways: dict[str, Callable[[], Any]] = {
+            "eager": lambda: [model.network(batch) for batch in there],  # noqa: B023
+            "graph": lambda: [graphs(batch, model.network) for batch in laid_out if batch.laid_out is not None],  # noqa: B023
+        }
+        for name, run in ways.items():
 
-            def forward(run: Any = run, ready: Any = ready) -> None:
+            def forward(run: Any = run) -> None:
                 with torch.inference_mode(), torch.cuda.stream(model._engine.executor.stream):
-                    for batch in ready:
-                        model.network.head(run(batch), batch)
+                    run()
 
             for _ in range(4):
                 forward()
@@ -103,7 +107,7 @@ def device_alone(folder: Path, texts: list[str], budgets: tuple[int, ...]) -> li
 
 
 def host(folder: Path, texts: list[str]) -> list[Record]:
-    """What the host does, alone: tokenizing by threads, with packing, with copying; then all of it without a network."""
+    """What the host does, alone: tokenizing by threads, with packing and copying, rows into place."""
     model, out = BiEncoder.load(folder, "cuda", "bfloat16"), []
     executor, tokenizer = model._engine.executor, model.tokenizer
     windows = [texts[start : start + WINDOW] for start in range(0, len(texts), WINDOW)]

@@ -432,7 +432,7 @@ def test_token_ids_take_no_prompt(make: Callable[..., Path]) -> None:
 def test_ids_that_the_model_has_no_row_for(make: Callable[..., Path]) -> None:
     model = BiEncoder.load(make("bert"))
     model.tokenizer.rust.add_tokens(["brandnew"])
-    model.tokenizer.lookup = None
+    model.tokenizer.plain.lookup = None
     with pytest.raises(CheckpointError, match=r"gives the id .* a token was added without a row"):
         model.encode(["a brandnew word"])
     assert model.encode(["another word"]).shape == (1, 32)

@@ -441,7 +441,7 @@ def test_the_checkpoints_own_activation(make: Callable[..., Path], tmp_path: Pat
 def test_ids_that_the_model_has_no_row_for(make: Callable[..., Path]) -> None:
     scorer = CrossEncoder.load(make("bert", kind="classifier", num_labels=1))
     scorer.tokenizer.rust.add_tokens(["brandnew"])
-    scorer.tokenizer.lookup = None
+    scorer.tokenizer.plain.lookup = None
     with pytest.raises(CheckpointError, match=r"gives the id .* a token was added without a row"):
         scorer.predict(("a brandnew word", "b"))
 

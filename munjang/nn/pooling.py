@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from munjang.errors import unknown
-from munjang.text.packing import Packed, cumulative
+from munjang.text.flat import cumulative
+from munjang.text.packing import Packed
 from munjang.types import Ints
 
 

@@ -4,6 +4,7 @@ B texts, U distinct texts, D width.
 """
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from threading import Lock
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from munjang.errors import CheckpointError, InputError, TruncationWarning, unknown
@@ -19,11 +21,13 @@ from munjang.nn.precision import quantize
 from munjang.runtime.executor import Executor
 from munjang.runtime.pipeline import Job, Work, compute
 from munjang.runtime.progress import Progress
-from munjang.text.packing import Packed, cumulative
+from munjang.text.flat import cumulative
+from munjang.text.packing import Packed
 from munjang.text.tokenizer import Tokenizer, Tokens
 from munjang.types import Doubles, Floats, Ids, Ints, TokenIds
 
-WINDOW = 16384  # texts tokenized and sorted together: enough for even batches, few enough to start soon
+MANY_JOBS = 8  # windows, beside a GPU: so many are worth starting processes that tokenize
+WINDOW = 8192  # texts tokenized and sorted together: enough for even batches, few enough to start soon
 LONG = ("truncate", "average", "error")
 OUTPUTS = ("numpy", "torch", "tokens")
 
@@ -107,6 +111,8 @@ class Engine:
         width = options.truncate_dim or self.width
         with Progress(num_rows, "encoding", progress) as bar:
             threads = self.executor.num_tokenizers if len(jobs) > 1 else 0
+            if len(jobs) >= MANY_JOBS and device.type == "cuda":
+                self.tokenizer.start_processes(threads)
             results = compute(self.executor, jobs, forward, options.batch_tokens, self.pad_id, stays_there, threads)
             if options.output == "tokens":
                 return _collect_tokens(results, num_rows, bar)
@@ -118,8 +124,9 @@ class Engine:
                     out /= np.maximum(np.linalg.norm(out, axis=1, keepdims=True), 1e-12)
             else:
                 out = np.empty((num_rows, width), np.float32)
+                place = _placer(out, device)
                 for rows, _, vectors in results:
-                    out[rows] = vectors.numpy()
+                    place(rows, vectors)
                     bar.advance(len(rows))
         codes = quantize(out.astype(np.float32, copy=False), options.precision, options.ranges)
         return torch.from_numpy(codes).to(device) if options.output == "torch" else codes
@@ -130,20 +137,29 @@ class Engine:
         )
 
     def _token_states(self, batch: Packed) -> Tensor:
-        states_TD: Tensor = (self.executor.graphs or self.network.encoder)(batch)
+        states_TD: Tensor = self.network.encoder(batch.to(self.executor.device))
         return states_TD.float()
 
     def _forward(self, options: Encoding) -> Any:
-        is_raw, graphs = options.normalize is False, self.executor.graphs
+        is_raw, executor = options.normalize is False, self.executor
+
+        def plain(batch: Packed) -> Tensor:
+            return self.network(batch.to(executor.device), is_raw).float()
 
         def forward(batch: Packed) -> Tensor:
-            if graphs is None:
-                vectors_BD = self.network(batch, is_raw)
-            else:
-                vectors_BD = self.network.head(graphs(batch), batch, is_raw)
-            return finish(vectors_BD.float(), options.truncate_dim, options.normalize)
+            is_graphed = batch.laid_out is not None and executor.graphs is not None and not is_raw
+            vectors_BD = executor.graphs(batch, plain) if is_graphed else plain(batch)  # type: ignore[misc]
+            return finish(vectors_BD, options.truncate_dim, options.normalize)
 
         return forward
+
+
+def _placer(out: NDArray[Any], device: torch.device) -> Callable[[Ints, Tensor], object]:
+    """How rows get to their place: beside a GPU by torch, which leaves the interpreter to other threads meanwhile."""
+    if device.type != "cuda":  # not here: in a forked child torch would wait for threads that the fork left behind
+        return lambda rows, vectors: out.__setitem__(rows, vectors.numpy())
+    target = torch.from_numpy(out)
+    return lambda rows, vectors: target.index_copy_(0, torch.from_numpy(rows), vectors)
 
 
 @dataclass

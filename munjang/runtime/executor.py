@@ -106,7 +106,7 @@ class Executor:
         self.stream = torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
         encoder = getattr(network, "encoder", None)
         is_graphed = self.stream is not None and isinstance(encoder, Encoder)
-        self.graphs = Graphs(encoder, BUDGETS["cuda"]) if is_graphed else None  # type: ignore[arg-type]
+        self.graphs = Graphs(network, encoder, BUDGETS["cuda"]) if is_graphed else None  # type: ignore[arg-type]
         layers = [module for module in network.modules() if isinstance(module, nn.Linear)]
         # an ONNX graph has its layers inside
         self.num_weights: int = getattr(network, "num_linear", 0) or sum(layer.weight.numel() for layer in layers)
@@ -121,6 +121,12 @@ class Executor:
         shared = max(-(-num_tokens // self.num_workers), SMALLEST)  # so that no core is left without a batch
         wanted = min(BUDGETS[self.device.type], shared) if asked is None else asked
         return wanted if self.limit is None else min(wanted, self.limit)
+
+    def lay_out(self, batch: Packed) -> Packed:
+        """The batch in the form from which it gets to the device soonest; in any thread."""
+        if self.device.type != "cuda":
+            return batch
+        return batch.pinned() if self.graphs is None else self.graphs.lay_out(batch)
 
     def submit(
         self,
@@ -167,7 +173,7 @@ class Executor:
 
     def _compute(self, batch: Packed, forward: Callable[[Packed], Tensor]) -> Tensor:
         try:
-            return forward(batch.to(self.device))
+            return forward(batch if batch.laid_out is not None else batch.to(self.device))
         except torch.OutOfMemoryError as error:
             if len(batch.lengths) < 2:
                 raise MunjangError(

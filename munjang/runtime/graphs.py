@@ -1,17 +1,20 @@
-"""CUDA graphs: the whole encoder as one launch, for a few numbers of tokens.
+"""CUDA graphs: a whole network as one launch, for a few numbers of tokens.
 
-T tokens of the whole batch, B texts. A batch is copied into the places that the graph reads; where it is a little
-shorter, the end of the row is filled up with one text that nobody asked for (at most 5 % of the slots). The graphs of
-an encoder share their memory, which is safe as long as one stream runs them one after the other, as the executor does.
+T tokens of the whole batch, B texts. Threads that share an interpreter wait for each other at every call into torch, so
+a batch makes as few as it can: its numbers are laid out on the host as the graph wants them, copied in one piece,
+replayed, and the result is copied back. Where a batch is a little shorter than the graph, the end of the row is one
+text that nobody asked for (at most 5 % of the slots). The graphs of a network share their memory, which is safe as
+long as one stream runs them one after the other, as the executor does.
 """
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from munjang.nn.attention import LONGEST_IN_TILES
 from munjang.nn.encoder import Encoder
@@ -28,76 +31,87 @@ class Captured:
     """One graph with the places that it reads and writes."""
 
     graph: torch.cuda.CUDAGraph
-    batch: Packed
-    states_TD: Tensor
-
-    def __call__(self, batch: Packed) -> Tensor:
-        num_tokens, num_texts = batch.num_tokens, len(batch.lengths)
-        self.batch.ids_T[:num_tokens].copy_(batch.ids_T)
-        self.batch.positions_T[:num_tokens].copy_(batch.positions_T)
-        if self.batch.types_T is not None and batch.types_T is not None:
-            self.batch.types_T[:num_tokens].copy_(batch.types_T)
-        self.batch.starts_B[: num_texts + 1].copy_(batch.starts_B)
-        self.batch.starts_B[num_texts + 1 :].fill_(self.batch.num_tokens)  # what is left is one text more
-        self.graph.replay()
-        return self.states_TD[:num_tokens]
+    numbers: Tensor  # ids, positions, types if any, starts, one after the other
+    out_BD: Tensor
 
 
 class Graphs:
-    """An encoder, run by graphs where that can be done; its result is overwritten by the next call."""
+    """A network, run by graphs where that can be done; its result is overwritten by the next call."""
 
-    def __init__(self, encoder: Encoder, budget: int) -> None:
-        self.encoder, self.budget = encoder, budget
+    def __init__(self, network: nn.Module, encoder: Encoder, budget: int) -> None:
+        self.network, self.budget = network, budget
+        self.weight = encoder.embeddings.word.weight
         self.known: dict[tuple[int, bool], Captured] = {}
         self.seen: Counter[tuple[int, bool]] = Counter()
         self.pool: Any = None  # torch's own handle
 
-    def __call__(self, batch: Packed) -> Tensor:
+    def lay_out(self, batch: Packed) -> Packed:
+        """The batch with its numbers as a graph reads them, if there is or will be one for it."""
         size = self.size_for(batch)
         if size is None:
-            out_TD: Tensor = self.encoder(batch)
-            return out_TD
-        key = (size, batch.types_T is not None)
-        if key not in self.known:
-            self.seen[key] += 1
-            if self.seen[key] <= SEEN:
-                return self.encoder(batch)
-            self.known[key] = self._capture(*key)
-        return self.known[key](batch)
+            return batch.pinned()
+        num_rows = 2 if batch.types_T is None else 3
+        numbers = np.zeros(num_rows * size + most_texts(size) + 1, np.int64)
+        for row, tensor in enumerate((batch.ids_T, batch.positions_T, batch.types_T)[:num_rows]):
+            assert tensor is not None
+            numbers[row * size : row * size + batch.num_tokens] = tensor.numpy()
+        starts = numbers[num_rows * size :]
+        starts[:] = size  # what is left of the row is one text more
+        starts[: len(batch.starts_B)] = batch.starts_B.numpy()
+        return replace(batch.pinned(), laid_out=torch.from_numpy(numbers).pin_memory())
 
     def size_for(self, batch: Packed) -> int | None:
         """The number of tokens of the graph for a batch, or None."""
-        num_tokens = batch.num_tokens
-        if not num_tokens or batch.max_length > LONGEST_IN_TILES or not is_fused(self.encoder.embeddings.word.weight):
+        num_tokens, is_skipping = batch.num_tokens, batch.skip is not None and bool(batch.skip.any())
+        if not num_tokens or is_skipping or batch.max_length > LONGEST_IN_TILES or not self._is_fused():
             return None
         if num_tokens <= SMALL:
-            return num_tokens
+            return num_tokens if len(batch.lengths) <= num_tokens else None
         is_full = (1 - MOST_FILLED) * self.budget <= num_tokens <= self.budget
-        return self.budget if is_full and len(batch.lengths) < self._most_texts(self.budget) else None
+        return self.budget if is_full and len(batch.lengths) < most_texts(self.budget) else None
 
-    def _most_texts(self, size: int) -> int:
-        return size + 1 if size <= SMALL else size // 4
+    def _is_fused(self) -> bool:
+        with torch.inference_mode():
+            return is_fused(self.weight)
+
+    def __call__(self, batch: Packed, otherwise: Callable[[Packed], Tensor]) -> Tensor:
+        """The network's result for a laid-out batch on the host; `otherwise` computes it the plain way."""
+        assert batch.laid_out is not None
+        size = self.size_for(batch)
+        key = (size or 0, batch.types_T is not None)
+        if key not in self.known:
+            self.seen[key] += 1
+            if size is None or self.seen[key] <= SEEN:
+                return otherwise(batch.to(self.weight.device))
+            self.known[key] = self._capture(*key)
+        captured = self.known[key]
+        captured.numbers.copy_(batch.laid_out, non_blocking=True)
+        captured.graph.replay()
+        return captured.out_BD[: len(batch.lengths)]
 
     def _capture(self, size: int, has_types: bool) -> Captured:
-        device = self.encoder.embeddings.word.weight.device
-        zeros = torch.zeros(size, dtype=torch.int64, device=device)
-        starts_B = torch.full((self._most_texts(size) + 1,), size, dtype=torch.int32, device=device)
-        starts_B[0] = 0
-        # on the host a batch of the longest texts, for what is decided there; on the device whatever is copied in
-        lengths = np.full(1, min(size, LONGEST_IN_TILES) if size <= SMALL else LONGEST_IN_TILES)
-        batch = Packed(zeros, zeros.clone(), zeros.clone() if has_types else None, starts_B, lengths)
-        self.encoder(_fresh(batch))  # kernels are compiled and libraries get their memory before the capture
-        torch.cuda.current_stream(device).synchronize()
-        if self.pool is None:
-            self.pool = torch.cuda.graph_pool_handle()
-        graph = torch.cuda.CUDAGraph()
+        device, num_rows = self.weight.device, 3 if has_types else 2
+        numbers = torch.zeros(num_rows * size + most_texts(size) + 1, dtype=torch.int64, device=device)
+        numbers[num_rows * size + 1 :] = size
+
+        def forward() -> Tensor:
+            ids_T, positions_T, *types_T = numbers[: num_rows * size].view(num_rows, size).unbind(0)
+            # on the host a batch of the longest texts, for what is decided there; on the device whatever is copied in
+            lengths = np.full(1, min(size, LONGEST_IN_TILES))
+            starts_B = numbers[num_rows * size :].int()
+            return self.network(Packed(ids_T, positions_T, types_T[0] if has_types else None, starts_B, lengths))
+
+        forward()  # kernels are compiled and libraries get their memory before the capture
         stream = torch.cuda.current_stream(device)
+        stream.synchronize()
+        self.pool = torch.cuda.graph_pool_handle() if self.pool is None else self.pool
+        graph = torch.cuda.CUDAGraph()
         # thread-local: other threads may go on copying and allocating meanwhile
         with torch.cuda.graph(graph, pool=self.pool, stream=stream, capture_error_mode="thread_local"):
-            states_TD = self.encoder(_fresh(batch))
-        return Captured(graph, batch, states_TD)
+            out_BD = forward()
+        return Captured(graph, numbers, out_BD)
 
 
-def _fresh(batch: Packed) -> Packed:
-    """The same tensors without what was worked out from other values of them."""
-    return Packed(batch.ids_T, batch.positions_T, batch.types_T, batch.starts_B, batch.lengths)
+def most_texts(size: int) -> int:
+    """How many texts a graph of so many tokens takes, the one at its end included."""
+    return size + 1 if size <= SMALL else size // 4

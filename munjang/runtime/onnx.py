@@ -19,7 +19,8 @@ from munjang.errors import CheckpointError
 from munjang.nn.encoder import Encoder
 from munjang.nn.network import SentenceNetwork
 from munjang.runtime.executor import apart
-from munjang.text.packing import Packed, cumulative, gather, pack
+from munjang.text.flat import cumulative, gather
+from munjang.text.packing import Packed, pack
 from munjang.text.tokenizer import Tokens
 from munjang.types import Floats
 

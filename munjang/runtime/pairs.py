@@ -4,18 +4,18 @@ B pairs, C labels.
 """
 
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 
 from munjang.nn.encoder import Encoder
 from munjang.runtime.encoding import check_ids
 from munjang.runtime.executor import Executor
 from munjang.runtime.pipeline import Job, Work, ahead, compute
 from munjang.runtime.progress import Progress
-from munjang.text.packing import cumulative, gather
+from munjang.text.flat import cumulative, gather
+from munjang.text.packing import Packed
 from munjang.text.tokenizer import Tokenizer
 from munjang.types import Floats, Ids, Ints
 
@@ -36,8 +36,13 @@ def score_pairs(
     pairs: dict[tuple[str, str], int] = {}
     row_of = np.array([pairs.setdefault(pair, len(pairs)) for pair in zip(first, second, strict=True)], np.int64)
     graphs = executor.graphs
-    head: Any = getattr(network, "head", None)
-    forward = network if graphs is None else lambda batch: head(graphs(batch).float(), batch)
+
+    def forward(batch: Packed) -> Tensor:
+        if batch.laid_out is not None and graphs is not None:
+            return graphs(batch, network)
+        logits_BC: Tensor = network(batch)
+        return logits_BC
+
     encoder = getattr(network, "encoder", None)
     shape = encoder.shape if isinstance(encoder, Encoder) else None
     out = np.empty((len(pairs), num_labels), np.float32)

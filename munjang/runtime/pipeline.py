@@ -14,7 +14,8 @@ from typing import TypeVar
 from torch import Tensor
 
 from munjang.runtime.executor import Executor, Result
-from munjang.text.packing import Packed, cumulative, cut_batches, cut_evenly, gather, pack
+from munjang.text.flat import cumulative, gather
+from munjang.text.packing import Packed, cut_batches, cut_evenly, pack
 from munjang.text.tokenizer import Tokens
 from munjang.types import Ints
 
@@ -90,8 +91,7 @@ def _prepare(executor: Executor, job: Job, batch_tokens: int | None, pad_id: int
     budget = executor.budget(num_tokens, batch_tokens)
     is_strict = batch_tokens is not None or executor.limit is not None or executor.device.type == "cuda"
     cut = batches(work, budget, pad_id, None if is_strict else executor.num_workers)
-    ready = [(rows, batch.pinned() if executor.device.type == "cuda" else batch) for rows, batch in cut]
-    return Ready(ready, num_tokens > budget)
+    return Ready([(rows, executor.lay_out(batch)) for rows, batch in cut], num_tokens > budget)
 
 
 def ahead(jobs: Iterable[Callable[[], T]], threads: int) -> Generator[T, None, None]:

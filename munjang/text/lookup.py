@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from munjang.text import structures
-from munjang.text.packing import cumulative
+from munjang.text.flat import cumulative
 from munjang.types import Ids, Ints
 
 MAX_CHUNK = 64  # characters; longer ones are not kept, their text goes whole

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from munjang.text.flat import cumulative
 from munjang.types import Ids, Ints
 
 
@@ -24,6 +25,7 @@ class Packed:
     starts_B: Tensor  # int32 [B + 1], cumulative lengths
     lengths: Ints  # on the host, for control flow without a device sync
     skip: Ints | None = None  # leading tokens of each text that pooling leaves out (a prompt)
+    laid_out: Tensor | None = None  # all of the above as a CUDA graph reads it (runtime/graphs.py)
 
     @property
     def num_tokens(self) -> int:
@@ -85,13 +87,6 @@ class Packed:
             )
 
         return part(slice(0, middle), slice(0, cut)), part(slice(middle, None), slice(cut, None))
-
-
-def cumulative(lengths: Ints) -> Ints:
-    """Where each text begins, and where the last one ends."""
-    starts = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=starts[1:])
-    return starts
 
 
 def pack(
@@ -158,9 +153,3 @@ def cut_evenly(lengths: Ints, budget: int, multiple: int) -> Iterator[Ints]:
         start = end
     if start < len(order):  # only texts without tokens
         yield order[start:]
-
-
-def gather(flat: Ids, starts: Ints, rows: Ints, lengths: Ints) -> Ids:
-    """The first `lengths` tokens of the given rows of a flat array, in that order."""
-    out = np.repeat(starts[rows] - cumulative(lengths)[:-1], lengths) + np.arange(int(lengths.sum()))
-    return flat[out]

@@ -5,9 +5,9 @@ and truncation are added here, so nothing is set on the shared `tokenizers` obje
 threads may use it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,13 @@ from tokenizers import Encoding
 from tokenizers import Tokenizer as RustTokenizer
 
 from munjang.errors import CheckpointError, InputError
-from munjang.text import structures
+from munjang.text.bodies import Bodies
 from munjang.text.build import build
-from munjang.text.lookup import ChunkLookup, encode_whole
-from munjang.text.packing import cumulative
+from munjang.text.flat import cumulative
+from munjang.text.processes import Processes
 from munjang.types import Ids, Ints
 
-GROUP = 1 << 18  # characters tokenized together: each takes 40 bytes and more on the way, better in the cache
+MANY = 2048  # texts: fewer are tokenized here, whatever processes there are
 PROBES = ("a", "가", "1", "the", "!", "中")
 
 
@@ -59,8 +59,9 @@ class Tokenizer:
         self.max_length = max_length  # special tokens included; None: no limit
         self.dropped: int | None = None  # an id that is left out of every text (model2vec's unknown piece)
         self.has_types = True  # whether pairs carry segment ids
-        structure = structures.find(rust)
-        self.lookup = None if structure is None else ChunkLookup(rust, structure)
+        self.plain = Bodies(rust)
+        self.processes: Processes | None = None
+        self._lock = threading.Lock()
         empty = np.zeros(0, np.int32)
         bare = Template(((empty, empty), (empty, empty)), (0,))
         self.single = self._probe(1) if has_special else bare
@@ -81,14 +82,21 @@ class Tokenizer:
     @property
     def path(self) -> str:
         """Which way texts take: `chunk look-up (wordpiece)` or `tokenizers`."""
-        return "tokenizers" if self.lookup is None else f"chunk look-up ({self.lookup.structure.name})"
+        return "tokenizers" if self.plain.lookup is None else f"chunk look-up ({self.plain.lookup.structure.name})"
+
+    def start_processes(self, number: int) -> None:
+        """Let other processes tokenize large lists from now on; for callers that ask from several threads."""
+        with self._lock:
+            if self.processes is None or not self.processes.is_usable():
+                self.processes = Processes(self.rust, number)
 
     def bodies(self, texts: Sequence[str]) -> tuple[Ids, Ints]:
         """Flat ids without special tokens, and how many each text has."""
-        if not texts:
-            return np.zeros(0, np.int32), np.zeros(0, np.int64)
-        way = (lambda part: encode_whole(self.rust, part)) if self.lookup is None else self.lookup
-        flat, lengths = (np.concatenate(part) for part in zip(*map(way, _groups(texts)), strict=True))
+        processes = self.processes
+        if processes is not None and len(texts) >= MANY and processes.is_usable():
+            flat, lengths = processes(texts, self.plain)
+        else:
+            flat, lengths = self.plain(texts)
         if self.dropped is None:
             return flat, lengths
         kept = flat != self.dropped
@@ -166,14 +174,6 @@ class Tokenizer:
         raise CheckpointError(
             f"This tokenizer gives no tokens for any of {', '.join(PROBES)}; its tokenizer.json is damaged."
         )
-
-
-def _groups(texts: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Texts in their order, as many at a time as have about GROUP characters."""
-    ends = np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)))
-    cuts = np.searchsorted(ends, np.arange(GROUP, int(ends[-1]), GROUP)) + 1
-    edges = np.unique(np.concatenate([[0], cuts, [len(texts)]])).tolist()
-    return (texts[a:b] for a, b in pairwise(edges))
 
 
 def _template(found: Encoding, texts: int) -> Template:

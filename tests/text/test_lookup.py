@@ -12,8 +12,8 @@ import pytest
 from tokenizers import Tokenizer
 
 from munjang.text import lookup, structures
+from munjang.text.flat import cumulative
 from munjang.text.lookup import ChunkLookup, Chunks, Table, encode_whole, keys, to_codes
-from munjang.text.packing import cumulative
 from tests.models import make_tokenizer
 from tests.texts import KOREAN
 

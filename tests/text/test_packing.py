@@ -8,7 +8,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from munjang.text.packing import cumulative, cut_batches, gather, pack
+from munjang.text.flat import cumulative, gather
+from munjang.text.packing import cut_batches, pack
 
 LENGTHS = st.lists(st.integers(0, 9), max_size=12)
 

@@ -12,7 +12,7 @@ from tokenizers import Tokenizer as RustTokenizer
 from tokenizers import pre_tokenizers, processors
 
 from munjang.errors import CheckpointError, InputError
-from munjang.text import tokenizer as tokenizers
+from munjang.text import bodies
 from munjang.text.tokenizer import Tokenizer, Tokens, longest_first
 from tests.models import make_tokenizer
 from tests.texts import HOSTILE, PIECES, hostile, mixed
@@ -77,7 +77,7 @@ def test_hostile_texts_cold_warm_alone_and_reversed(kind: str) -> None:
 def assert_like_tokenizers(path: Path, texts: list[str]) -> None:
     rust = RustTokenizer.from_file(str(path))
     tokenizer = Tokenizer(rust)  # which takes their padding and truncation off
-    assert tokenizer.lookup is not None
+    assert tokenizer.plain.lookup is not None
     expected = naive(rust, texts)
     assert split(tokenizer(texts)) == expected
     assert split(tokenizer(texts[::-1])) == expected[::-1]
@@ -110,10 +110,10 @@ def test_a_few_texts_at_a_time(kind: str, size: int, monkeypatch: pytest.MonkeyP
     if kind == "unknown":
         rust.pre_tokenizer = pre_tokenizers.Whitespace()
     whole, texts = Tokenizer(rust), ["", "", *mixed(40, longest=20), "", *HOSTILE[:20], "x" * 300, "", ""]
-    assert (whole.lookup is None) is (kind == "unknown")
+    assert (whole.plain.lookup is None) is (kind == "unknown")
     expected = split(whole(texts))
-    monkeypatch.setattr(tokenizers, "GROUP", size)
-    groups = list(tokenizers._groups(texts))
+    monkeypatch.setattr(bodies, "GROUP", size)
+    groups = list(bodies.groups(texts))
     assert [text for group in groups for text in group] == texts
     assert all(sum(map(len, group[:-1])) < 2 * size for group in groups)
     assert split(Tokenizer(rust)(texts)) == expected

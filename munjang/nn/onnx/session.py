@@ -18,7 +18,8 @@ from munjang.nn.onnx.encoder import IDS, MASK, TYPES
 from munjang.nn.onnx.graph import SKIP
 from munjang.nn.onnx.outputs import LOGITS, RAW, TOKENS, VECTORS
 from munjang.nn.rectangle import Rectangle
-from munjang.text.packing import Packed, cumulative
+from munjang.text.flat import cumulative
+from munjang.text.packing import Packed
 from munjang.types import Array, Floats, Ints
 
 MOST_PADDING = 0.1  # share of a rectangle; then the next one begins

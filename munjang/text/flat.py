@@ -1,0 +1,18 @@
+"""Rows of different lengths in one flat array."""
+
+import numpy as np
+
+from munjang.types import Ids, Ints
+
+
+def cumulative(lengths: Ints) -> Ints:
+    """Where each row begins, and where the last one ends."""
+    starts = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=starts[1:])
+    return starts
+
+
+def gather(flat: Ids, starts: Ints, rows: Ints, lengths: Ints) -> Ids:
+    """The first `lengths` values of the given rows, in that order."""
+    out = np.repeat(starts[rows] - cumulative(lengths)[:-1], lengths) + np.arange(int(lengths.sum()))
+    return flat[out]
