@@ -54,8 +54,8 @@ class Options:
     batch_tokens: int | None = option("tokens of a batch (default: picked for the machine)", default=None)
     chunk_rows: int = option("texts of a chunk: what a killed run may lose", default=4096)
     device: str | None = option("cpu, cuda, cuda:1, mps (default: the best there is)", default=None)
-    dtype: Literal["float32", "bfloat16", "float16"] | None = option(
-        "type to compute in (default: by device)", default=None
+    dtype: Literal["float32", "bfloat16", "float16", "int8"] | None = option(
+        "type to compute in (default: by device); int8 is for a CPU", default=None
     )
     threads: int | None = option("CPU threads (default: all cores)", default=None)
     keep_text: bool = option("write the texts beside their vectors (.parquet and .jsonl)", default=False)

@@ -41,8 +41,8 @@ class Options:
     cross: bool = option("the model is a cross-encoder, which reads both texts at once", default=False, one_of="scorer")
     json: bool = option("print JSON: an object, or an object a line for --file", default=False)
     device: str | None = option("cpu, cuda, cuda:1, mps (default: the best there is)", default=None)
-    dtype: Literal["float32", "bfloat16", "float16"] | None = option(
-        "type to compute in (default: by device)", default=None
+    dtype: Literal["float32", "bfloat16", "float16", "int8"] | None = option(
+        "type to compute in (default: by device); int8 is for a CPU", default=None
     )
     threads: int | None = option("CPU threads (default: all cores)", default=None)
 
