@@ -5,13 +5,14 @@ import hashlib
 import torch
 from torch import nn
 
+from munjang.checkpoint.compact import FORMAT
 from munjang.checkpoint.model import Model
 from munjang.errors import InputError
 from munjang.nn.encoder import Encoder
 from munjang.nn.fallback import CausalScorer, TransformersModel
 from munjang.nn.heads import ClassificationHead, Dense, path_of
 from munjang.nn.network import ModularHead, SentenceNetwork, StaticEncoder
-from munjang.nn.onnx.session import OnnxPairs, OnnxSentences
+from munjang.nn.onnx.session import OnnxModel, OnnxPairs, OnnxSentences
 from munjang.nn.rectangle import Rectangle
 
 
@@ -102,6 +103,7 @@ def describe(model: Model) -> dict[str, object]:
     facts: dict[str, object] = {
         "folder": str(model.folder),
         "layout": model.layout,
+        "format": "onnx" if isinstance(encoder, OnnxModel) else FORMAT if model.is_compact else "float",
         "architecture": model.config.get("model_type", "static"),
         "engine": encoder.engine if isinstance(encoder, Rectangle) else "munjang (packed)",
         "parameters": num_parameters(model.network),

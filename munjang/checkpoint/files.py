@@ -9,6 +9,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
+from munjang.checkpoint.compact import EQUAL, SCALE, STEM, restore
 from munjang.errors import CheckpointError
 
 Json = dict[str, Any]
@@ -26,6 +27,7 @@ TEXT_FILES = (
 WEIGHT_FILES = (
     ("model.safetensors", "model.safetensors.index.json", "model-*.safetensors"),
     ("pytorch_model.bin", "pytorch_model.bin.index.json", "pytorch_model-*.bin"),
+    (f"{STEM}.safetensors", f"{STEM}.safetensors.index.json", f"{STEM}-*.safetensors"),
 )
 # Weights that we do not read, and what to do about them
 FOREIGN = {
@@ -80,12 +82,16 @@ def inside(folder: Path, relative: object) -> Path:
 
 
 class Weights(Mapping[str, Tensor]):
-    """The tensors of a folder by name, read one at a time from safetensors, or all at once from pytorch_model.bin."""
+    """The tensors of a folder by name, read one at a time from safetensors, or all at once from pytorch_model.bin.
+
+    Those that our compact format holds in 8 bits are given in float32.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.place: dict[str, Path] = {}
         self.loaded: dict[str, Tensor] = {}
+        self.is_compact = is_compact(folder)
         for path in weight_files(folder):
             if path.suffix == ".safetensors":
                 self.place |= dict.fromkeys(_safetensors_names(path), path)
@@ -95,6 +101,13 @@ class Weights(Mapping[str, Tensor]):
     def __getitem__(self, name: str) -> Tensor:
         if name in self.loaded:
             return self.loaded[name]
+        tensor = self._read(name)
+        if not self.is_compact or tensor.dtype != torch.int8:
+            return tensor
+        scale, equal = (self._read(name + part) if name + part in self.place else None for part in (SCALE, EQUAL))
+        return restore(f"{self.folder}: the tensor {name}", tensor, scale, equal)
+
+    def _read(self, name: str) -> Tensor:
         path = self.place[name]
         try:
             with safe_open(path, framework="pt") as file:
@@ -104,16 +117,21 @@ class Weights(Mapping[str, Tensor]):
         return tensor
 
     def __iter__(self) -> Iterator[str]:
-        yield from self.place
+        yield from (name for name in self.place if not (self.is_compact and name.endswith((SCALE, EQUAL))))
         yield from self.loaded
 
     def __len__(self) -> int:
-        return len(self.place) + len(self.loaded)
+        return sum(1 for _ in self)
 
 
 def has_weights(folder: Path) -> bool:
     """Whether the folder has weights that we read."""
     return any((folder / name).is_file() for names in WEIGHT_FILES for name in names[:2])
+
+
+def is_compact(folder: Path) -> bool:
+    """Whether the weights that we read there are in our compact format."""
+    return has_weights(folder) and weight_files(folder)[0].name.startswith(STEM)
 
 
 def weight_files(folder: Path) -> list[Path]:

@@ -52,7 +52,7 @@ def resolve(model: str | os.PathLike[str], hub: Hub = DEFAULT) -> Path:
 
 
 def _download(name: str, hub: Hub) -> Path:
-    """Texts and safetensors first, then pytorch_model.bin only where a folder has no safetensors."""
+    """Texts and safetensors first, then other weights only where a folder has none yet."""
     from huggingface_hub.errors import (
         GatedRepoError,
         HFValidationError,
@@ -61,7 +61,7 @@ def _download(name: str, hub: Hub) -> Path:
         RevisionNotFoundError,
     )
 
-    safetensors, bins = WEIGHT_FILES
+    safetensors, *others = WEIGHT_FILES
     try:
         folder = _fetch(name, hub, hub.revision, [*TEXT_FILES, *safetensors, RANGES])
         is_snapshot = folder.parent.name == "snapshots"
@@ -73,9 +73,10 @@ def _download(name: str, hub: Hub) -> Path:
         inner = [path for path in modules if path not in ("", ".")]
         if inner:
             _fetch(name, hub, revision, [f"{path}/{file}" for path in inner for file in (*TEXT_FILES, *safetensors)])
-        bare = [path for path in modules if modules[path] in WITH_WEIGHTS and not has_weights(folder / path)]
-        if bare:
-            _fetch(name, hub, revision, [str(PurePosixPath(path) / file) for path in bare for file in bins])
+        for files in others:
+            bare = [path for path in modules if modules[path] in WITH_WEIGHTS and not has_weights(folder / path)]
+            if bare:
+                _fetch(name, hub, revision, [str(PurePosixPath(path) / file) for path in bare for file in files])
     except MunjangError:
         raise
     except HFValidationError as error:

@@ -14,7 +14,7 @@ from torch import nn
 
 from munjang.checkpoint.describe import encoder_of, max_tokens_of, token_width, vocab_size_of, width_of
 from munjang.checkpoint.encoders import load_classifier, load_encoder, load_fallback, pad_id, read_config
-from munjang.checkpoint.files import RANGES, Json, inside, load_json, read_json_if
+from munjang.checkpoint.files import RANGES, Json, inside, is_compact, load_json, read_json_if
 from munjang.checkpoint.model import Model
 from munjang.checkpoint.modules import MODULES, LogitScore, Pooling
 from munjang.checkpoint.onnx import is_onnx, open_graph
@@ -138,7 +138,10 @@ def _read(folder: Path, layout: str, network_of: Callable[[Json], nn.Module], is
             f"{folder} has a chat template, into which sentence-transformers writes the texts; that is not computed. "
             "Take the template out of a copy of the folder to have the texts as they are."
         )
-    model = Model(network_of(config), tokenizer, layout, folder, config, tokenizer_config, settings.is_lowered)
+    network, is_lowered = network_of(config), settings.is_lowered
+    model = Model(
+        network, tokenizer, layout, folder, config, tokenizer_config, is_lowered, is_compact=is_compact(folder)
+    )
     check_vocabulary(folder, tokenizer, vocab_size_of(model))
     limits = (tokenizer.max_length, max_tokens_of(encoder_of(model)))
     tokenizer.max_length = min((limit for limit in limits if limit is not None), default=None)

@@ -22,6 +22,7 @@ class Model:
     config: Json = field(default_factory=dict)  # config.json of the encoder
     tokenizer_config: Json = field(default_factory=dict)
     is_lowered: bool = False  # do_lower_case of sentence_bert_config.json
+    is_compact: bool = False  # in 8 bits on disk
     prompts: dict[str, str] = field(default_factory=dict)
     default_prompt_name: str | None = None
     similarity: str | None = None

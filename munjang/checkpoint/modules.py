@@ -184,7 +184,8 @@ def write_json(path: Path, value: object) -> None:
 
 
 def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
-    """Float tensors as safetensors, marked as transformers wants it."""
+    """Tensors as safetensors, floats in float32, marked as transformers wants it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    plain = {name: tensor.detach().float().cpu().contiguous() for name, tensor in tensors.items()}
+    floats = {name: tensor.float() if tensor.is_floating_point() else tensor for name, tensor in tensors.items()}
+    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in floats.items()}
     save_file(plain, path, metadata={"format": "pt"})

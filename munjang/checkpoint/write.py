@@ -1,14 +1,19 @@
-"""A model to a folder that sentence-transformers loads too: the oldest names and keys that express it."""
+"""A model to a folder that sentence-transformers loads too: the oldest names and keys that express it.
+
+Or, with format="munjang-int8", the same folder with the encoder's weights in 8 bits (checkpoint/compact.py).
+"""
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from safetensors.numpy import save_file
 from tokenizers import Tokenizer as RustTokenizer
 from torch import Tensor, nn
 
-from munjang.checkpoint.describe import token_width
+from munjang.checkpoint.compact import FORMAT, STEM, squeeze
+from munjang.checkpoint.describe import encoder_of, token_width
 from munjang.checkpoint.encoders import family_of, unfill
 from munjang.checkpoint.files import RANGES, Json, read_json
 from munjang.checkpoint.model import Model
@@ -22,7 +27,7 @@ from munjang.checkpoint.modules import (
     write_tensors,
 )
 from munjang.checkpoint.place import write_folder
-from munjang.errors import UnsupportedModel
+from munjang.errors import UnsupportedModel, unknown
 from munjang.nn.encoder import Encoder
 from munjang.nn.fallback import CausalScorer, TransformersModel
 from munjang.nn.families.base import head_names
@@ -30,6 +35,7 @@ from munjang.nn.heads import ClassificationHead, Dense, LayerNorm, Normalize, ac
 from munjang.nn.network import ModularHead, PairNetwork, SentenceNetwork, StaticEncoder
 from munjang.nn.rectangle import Rectangle
 
+FORMATS = ("sentence-transformers", FORMAT)
 OLD = "sentence_transformers.models"  # known to every version from 1.x to 6.x
 NEW = {"LogitScore": "sentence_transformers.cross_encoder.modules.logit_score"}
 TOKENIZER_FILES = ("vocab.txt", "vocab.json", "merges.txt", "special_tokens_map.json", "added_tokens.json", "*.model")
@@ -43,8 +49,9 @@ SPECIAL_DEFAULTS = {
 Rows = list[tuple[str, str]]  # the modules of a folder: class, subfolder
 
 
-def write_bi(model: Model, target: Path) -> None:
+def write_bi(model: Model, target: Path, format: str | None = None) -> None:
     """A bi-encoder as sentence-transformers 2.x stored it."""
+    model = _in_format(model, format)
     network: SentenceNetwork = model.network
 
     def write(folder: Path) -> None:
@@ -67,8 +74,9 @@ def write_bi(model: Model, target: Path) -> None:
     write_folder(target, write)
 
 
-def write_cross(model: Model, target: Path, function: Callable[[Tensor], Tensor]) -> None:
+def write_cross(model: Model, target: Path, function: Callable[[Tensor], Tensor], format: str | None = None) -> None:
     """A cross-encoder as ...ForSequenceClassification, or as modules where that can't express it."""
+    model = _in_format(model, format)
     network = model.network
     path = path_of(function)
     activation(path)  # one that could not be loaded again is refused here
@@ -96,6 +104,19 @@ def write_cross(model: Model, target: Path, function: Callable[[Tensor], Tensor]
         _write_rows(model, folder, rows, "5.4.0", {"model_type": "CrossEncoder", "activation_fn": path})
 
     write_folder(target, write)
+
+
+def _in_format(model: Model, format: str | None) -> Model:
+    """The model as it is to be written."""
+    if format is not None and format not in FORMATS:
+        raise unknown("format", format, FORMATS)
+    encoder = encoder_of(model)
+    if format == FORMAT and not isinstance(encoder, Encoder):
+        raise UnsupportedModel(
+            f"format={FORMAT!r} is for encoders that Munjang computes itself, not {type(encoder).__name__}; "
+            "leave it out."
+        )
+    return replace(model, is_compact=format == FORMAT)
 
 
 def _write_rows(model: Model, folder: Path, rows: Rows, version: str, settings: Json) -> None:
@@ -174,12 +195,15 @@ def _write_encoder(
         assert isinstance(encoder, Encoder)
         assert family is not None
         prefix = "" if head is None else family.prefix
-        tensors = {prefix + name: value for name, value in unfill(encoder, family.names(encoder.shape)).items()}
+        names = family.names(encoder.shape)
+        own = unfill(encoder, names)
+        own = squeeze(encoder, names, own) if model.is_compact else own
+        tensors = {prefix + name: value for name, value in own.items()}
         if head is not None:
             tensors |= unfill(head, head_names(head.shape, family.head_names))
-        write_tensors(folder / "model.safetensors", tensors)
-        names = {"architectures": [family.title + kind], "vocab_size": encoder.shape.vocab_size}
-        config = {**model.config, **names, **keys}
+        write_tensors(folder / (f"{STEM}.safetensors" if model.is_compact else "model.safetensors"), tensors)
+        facts = {"architectures": [family.title + kind], "vocab_size": encoder.shape.vocab_size}
+        config = {**model.config, **facts, **keys}
         if head is not None and len(config.get("id2label") or {}) != head.shape.num_labels:
             config["id2label"] = {str(label): f"LABEL_{label}" for label in range(head.shape.num_labels)}
             config["label2id"] = {name: int(label) for label, name in config["id2label"].items()}

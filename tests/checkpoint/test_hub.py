@@ -212,6 +212,23 @@ def test_an_onnx_export(hub: FakeHub, make: Make, tmp_path: Path) -> None:
     assert fetched == sorted(path.name for path in (tmp_path / "source").iterdir())
 
 
+def test_the_compact_format(hub: FakeHub, make: Make, tmp_path: Path) -> None:
+    BiEncoder.load(make("bert", dense=24), device="cpu").save(tmp_path / "source", format="munjang-int8")
+    publish(hub, "someone/compact", tmp_path / "source")
+    both = folders.copy(tmp_path / "source", tmp_path / "both")
+    (both / "model.safetensors").write_bytes((make("bert", dense=24) / "model.safetensors").read_bytes())
+    hub.repositories["someone/both"] = both
+    small, exact = load(hub, tmp_path / "cache", "someone/compact", "someone/both")
+    assert np.allclose(small["vector"], BiEncoder.load(tmp_path / "source").encode("one text 하나"), atol=1e-6)
+    assert np.allclose(exact["vector"], BiEncoder.load(make("bert", dense=24)).encode("one text 하나"), atol=1e-6)
+    weights = sorted(name for name in hub.fetched if name.endswith("safetensors"))
+    dense = "2_Dense/model.safetensors"
+    assert weights == [
+        *(f"someone/both/{dense}", "someone/both/model.safetensors"),  # the exact ones, where there are both
+        *(f"someone/compact/{dense}", "someone/compact/munjang_int8.safetensors"),
+    ]
+
+
 def test_bins_only_where_there_are_no_safetensors(hub: FakeHub, make: Make, tmp_path: Path) -> None:
     mixed = publish(hub, "someone/mixed", folders.copy(make("bert", dense=24), tmp_path / "mixed"))
     folders.as_bin(mixed / "2_Dense")  # the encoder as safetensors, its dense layer as before 2023

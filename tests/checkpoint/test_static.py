@@ -47,6 +47,13 @@ def make_static(folder: Path, *modules: torch.nn.Module, dtype: Any = np.float32
     return theirs
 
 
+def test_no_compact_form(tmp_path: Path) -> None:
+    make_static(tmp_path / "theirs")
+    with pytest.raises(UnsupportedModel, match=r"'munjang-int8' is for encoders that .* not StaticEncoder; leave it"):
+        BiEncoder.load(tmp_path / "theirs").save(tmp_path / "ours", format="munjang-int8")
+    assert not (tmp_path / "ours").exists()
+
+
 @pytest.mark.parametrize("modules", [(), (Normalize(),)])
 def test_static_embedding(tmp_path: Path, modules: Any) -> None:
     theirs = make_static(tmp_path / "theirs", *modules)

@@ -45,10 +45,24 @@ def test_sentence_transformers(tiny_bert: Path, tmp_path: Path, capsys: pytest.C
     assert np.abs(theirs - BiEncoder.load(tiny_bert).encode(TEXTS)).max() < 1e-5
 
 
+def test_munjang_int8(tiny_bert: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = tmp_path / "folder"
+    assert main(["export", str(tiny_bert), "--to", "munjang-int8", "-o", str(target)]) == 0
+    assert capsys.readouterr().out.startswith(f"{target}: ")
+    assert main(["info", str(target)]) == 0
+    assert "munjang-int8" in capsys.readouterr().out
+    vectors = BiEncoder.load(target).encode(TEXTS)
+    assert (vectors * BiEncoder.load(tiny_bert).encode(TEXTS)).sum(axis=1).min() > 0.97
+    assert main(["export", str(target), "--to", "sentence-transformers", "-o", str(tmp_path / "float")]) == 0
+    theirs = SentenceTransformer(str(tmp_path / "float"), device="cpu").encode(TEXTS)
+    assert np.abs(theirs - vectors).max() < 1e-5
+
+
 def test_what_does_not_fit(tiny_bert: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = str(tmp_path / "out")
-    assert main(["export", str(tiny_bert), "--to", "sentence-transformers", "-o", target, "--dtype", "int8"]) == 2
-    assert "--dtype int8 goes with --to onnx" in capsys.readouterr().err
+    for format in ("sentence-transformers", "munjang-int8"):
+        assert main(["export", str(tiny_bert), "--to", format, "-o", target, "--dtype", "int8"]) == 2
+        assert "--dtype int8 goes with --to onnx" in capsys.readouterr().err
     assert main(["export", str(tiny_bert), "--to", "tflite", "-o", target]) == 2
     assert main(["export", str(tiny_bert), "-o", target]) == 2
     (tmp_path / "taken").mkdir()

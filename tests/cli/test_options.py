@@ -73,6 +73,7 @@ def choices(hint: object) -> set[object]:
 def test_choices_are_those_of_the_library(verb: str) -> None:
     """They are written again, because the tables come with torch and --help has to be quick."""
     from munjang.checkpoint.onnx import DTYPES as ONNX_DTYPES
+    from munjang.checkpoint.write import FORMATS
     from munjang.data.tables import READERS
     from munjang.nn.precision import PRECISIONS
     from munjang.nn.similarity import SIMILARITIES
@@ -81,6 +82,7 @@ def test_choices_are_those_of_the_library(verb: str) -> None:
 
     dtypes = ONNX_DTYPES if verb == "export" else DTYPES
     tables = {"precision": PRECISIONS, "function": SIMILARITIES, "long": LONG, "dtype": dtypes, "format": READERS}
+    tables["to"] = ("onnx", *FORMATS)
     hints = get_type_hints(import_module(VERBS[verb][0]).Options)
     for name in tables.keys() & hints.keys():
         assert choices(hints[name]) == set(tables[name]) - ({"txt"} if verb == "similarity" else set()), name

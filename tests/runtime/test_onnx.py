@@ -92,7 +92,7 @@ def test_options_of_encode(make: Callable[..., Path], tmp_path: Path) -> None:
     model, graph = exported(tmp_path / "saved", tmp_path / "onnx")
     facts, others = graph.info(), model.info()
     assert set(others) - set(facts) == {"layers", "width", "heads"}
-    own = {"folder", "layout", "engine", "padding"}
+    own = {"folder", "layout", "format", "engine", "padding"}
     assert {name: facts[name] for name in set(facts) - own} == {name: others[name] for name in set(facts) - own}
     for options in (
         {},

@@ -1,0 +1,75 @@
+"""Our compact format: an encoder's weights in 8 bits, all else in float32.    N rows of a weight, D columns.
+
+Beside a weight of whole numbers [N, D] stand its steps, `.scale` [N], and behind a norm the powers of two by which
+its columns were grown first, `.equal` [D], as nn/packed.py does it: `dtype="int8"` finds the same numbers again.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from munjang.errors import CheckpointError
+from munjang.nn.encoder import Encoder
+from munjang.nn.families.base import Names
+from munjang.nn.heads import check_weight
+from munjang.nn.packed import equalisers, in_steps, pack_exact
+
+FORMAT = "munjang-int8"  # as `save` calls it
+STEM = "munjang_int8"  # never model.safetensors: sentence-transformers would take whole numbers for weights
+SCALE, EQUAL = ".scale", ".equal"
+
+
+def squeeze(encoder: Encoder, names: Names, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors of an encoder under transformers' names, its linear layers and embedding tables in 8 bits."""
+    found = dict(tensors)
+    exponents = _exponents(encoder)
+    # next to nothing on disk, and added to every token or logit: the two segments in 8 bits moved MiniLM's vectors five
+    # times as far as its whole vocabulary did
+    exact = (encoder.embeddings.segment, encoder.relative)
+    for path, module in encoder.named_modules():
+        if not isinstance(module, nn.Linear | nn.Embedding) or module in exact:
+            continue
+        for name in names[f"{path}.weight"]:
+            weight_ND = tensors[name]
+            check_weight(f"The tensor {name}", weight_ND)
+            if path in exponents:
+                found[name + EQUAL] = exponents[path].clone()  # safetensors takes no tensor twice
+                weight_ND = weight_ND * torch.exp2(exponents[path].float())
+            found[name], found[name + SCALE] = in_steps(weight_ND)
+    return found
+
+
+def _exponents(encoder: Encoder) -> dict[str, Tensor]:
+    """The equalisers by layer, found as `dtype="int8"` finds them: in float32 on a CPU, whatever this encoder is in."""
+    with torch.device("meta"):
+        twin = Encoder(encoder.shape).eval()
+    state = {name: tensor.detach().to("cpu", torch.float32) for name, tensor in encoder.state_dict().items()}
+    twin.load_state_dict(state, assign=True)
+    pack_exact(twin)
+    with torch.no_grad():
+        equal = equalisers(twin)
+    return {
+        path: torch.log2(equal[module]).round().to(torch.int8)
+        for path, module in twin.named_modules()
+        if module in equal
+    }
+
+
+def restore(what: str, codes_ND: Tensor, scale_N: Tensor | None, equal_D: Tensor | None) -> Tensor:
+    """The weight in float32: the same numbers on every machine, as nothing is rounded but one product."""
+    again = "copy the folder again"
+    if scale_N is None:
+        raise CheckpointError(f"{what} is in 8 bits, and its {SCALE} is missing; {again}.")
+    if codes_ND.ndim != 2:
+        raise CheckpointError(f"{what} is in 8 bits and of shape {tuple(codes_ND.shape)}; only tables are; {again}.")
+    for given, suffix, dtype, length in (
+        (scale_N, SCALE, torch.float32, codes_ND.shape[0]),
+        (equal_D, EQUAL, torch.int8, codes_ND.shape[1]),
+    ):
+        if given is not None and (given.dtype != dtype or given.shape != (length,)):
+            found = f"{given.dtype} of shape {tuple(given.shape)}"
+            raise CheckpointError(f"{what}: its {suffix} is {found}, not {dtype} of shape {(length,)}; {again}.")
+    bad = int((~torch.isfinite(scale_N) | (scale_N <= 0)).sum())
+    if bad:
+        raise CheckpointError(f"{what}: {bad} numbers of its {SCALE} are not finite and above zero; {again}.")
+    weight_ND = codes_ND.float() * scale_N[:, None]
+    return weight_ND if equal_D is None else weight_ND * torch.exp2(-equal_D.float())
