@@ -27,7 +27,6 @@ from munjang.text.inputs import as_texts, pick_prompt
 from munjang.types import Floats, Hit
 
 SETTINGS = ("prompts", "default_prompt_name", "activation", "max_length")  # what may change after loading
-HUB = checkpoint.Hub(organization="cross-encoder")  # of bare names, as BiEncoder has sentence-transformers
 Activation = str | nn.Module | Callable[[Tensor], Tensor]
 
 
@@ -60,7 +59,7 @@ class CrossEncoder:
         """A cross-encoder from a folder or a Hub name; a bare name is one of the organization `cross-encoder` there."""
         if path is None:
             raise CheckpointError("No re-ranker is bundled with this version yet: give a folder or a Hub name.")
-        folder = checkpoint.resolve(path, HUB)
+        folder = checkpoint.resolve(path, checkpoint.CROSS_HUB)
         bound_device, bound_dtype = checkpoint.compute_options(folder, device, dtype)
         where = pick_device(bound_device)
         torch_dtype = pick_dtype(bound_dtype, where)

@@ -13,13 +13,14 @@ from munjang.checkpoint.describe import (
     vocab_size_of,
     width_of,
 )
-from munjang.checkpoint.hub import Hub, resolve
+from munjang.checkpoint.hub import CROSS_HUB, Hub, resolve
 from munjang.checkpoint.layouts import new_encoder
 from munjang.checkpoint.model import Model
 from munjang.checkpoint.onnx import compute_options
 from munjang.errors import CheckpointError, UnsupportedModel
 
 __all__ = [
+    "CROSS_HUB",
     "Hub",
     "Model",
     "check_length",
@@ -44,8 +45,17 @@ save_cross = write.write_cross
 
 
 def kind(model: str | os.PathLike[str]) -> str:
-    """`bi` or `cross`: what a folder or Hub name holds."""
-    return "cross" if layouts.declared_kind(resolve(model)) == "CrossEncoder" else "bi"
+    """`bi` or `cross`: what a folder or Hub name holds; a bare name may be of either organization there."""
+    try:
+        folder = resolve(model)
+    except CheckpointError as first:
+        if "/" in os.fspath(model):
+            raise
+        try:
+            folder = resolve(model, CROSS_HUB)
+        except CheckpointError:
+            raise first from None
+    return "cross" if layouts.declared_kind(folder) == "CrossEncoder" else "bi"
 
 
 def load_bi(folder: Path, pooling: tuple[str, ...] | None = None) -> Model:

@@ -22,6 +22,7 @@ class Hub:
 
 
 DEFAULT = Hub()
+CROSS_HUB = Hub(organization="cross-encoder")  # of cross-encoders' bare names
 
 
 def resolve(model: str | os.PathLike[str], hub: Hub = DEFAULT) -> Path:

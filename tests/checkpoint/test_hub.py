@@ -125,11 +125,15 @@ def hub() -> Iterator[FakeHub]:
 PROGRAM = """
 import json, sys
 import munjang
+from munjang import checkpoint
 from munjang.errors import MunjangError
 names, out, kind = json.loads(sys.argv[1])
 results = []
 for name in names:
     try:
+        if kind == "kind":
+            results.append({"kind": checkpoint.kind(name)})
+            continue
         model = getattr(munjang, kind).load(name)
         if kind == "BiEncoder":
             vector = model.encode("one text 하나").tolist()
@@ -144,7 +148,7 @@ with open(out, "w") as file:
 
 
 def load(hub: FakeHub, cache: Path, *names: str, kind: str = "BiEncoder", **settings: str) -> list[dict[str, Any]]:
-    """What BiEncoder.load or CrossEncoder.load gives for names, in one process with its own cache."""
+    """What BiEncoder.load, CrossEncoder.load or checkpoint.kind gives for names, in one process with its own cache."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("HF_", "HUGGING", "TRANSFORMERS_"))}
     paths = {"HF_ENDPOINT": hub.address, "HF_HUB_CACHE": str(cache), "HF_HOME": str(cache / "home")}
     quiet = {"HF_HUB_DISABLE_TELEMETRY": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_DISABLE_XET": "1"}
@@ -271,6 +275,16 @@ def test_bare_names_of_cross_encoders(hub: FakeHub, make: Make, tmp_path: Path) 
         assert "error" not in result, result
         assert np.allclose(result["vector"], CrossEncoder.load(folder).predict([("one text", "하나")]), atol=1e-6)
     assert "'cross-encoder/none-such' is no folder here, and the Hub knows no such" in results[2]["error"]
+
+
+def test_kinds_of_bare_names(hub: FakeHub, make: Make, tmp_path: Path) -> None:
+    """`munjang info` and `export` are given either."""
+    hub.repositories["sentence-transformers/all-tiny"] = make("bert")
+    hub.repositories["cross-encoder/ms-tiny"] = make("bert", kind="classifier", num_labels=1)
+    results = load(hub, tmp_path / "cache", "all-tiny", "ms-tiny", "none-such", "someone/none-such", kind="kind")
+    assert [result.get("kind") for result in results] == ["bi", "cross", None, None]
+    assert "'sentence-transformers/none-such' is no folder here" in results[2]["error"]
+    assert "'someone/none-such' is no folder here" in results[3]["error"]
 
 
 def test_what_is_not_there(hub: FakeHub, make: Make, tmp_path: Path) -> None:
