@@ -245,6 +245,9 @@ def main() -> None:
     root = Path(tempfile.mkdtemp())
     parts: dict[str, Callable[[], Any]] = {
         "ours": lambda: [ours(options.model, texts, None)],
+        "large": lambda: [
+            {**ours(options.model, [f"{text} {n}" for n in range(4) for text in texts], None), "texts": 4}
+        ],
         "alone": lambda: device_alone(options.model, texts, (32768, 65536, 131072)),
         "kernels": kernels,
         "host": lambda: host(options.model, texts),

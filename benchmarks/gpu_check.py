@@ -20,7 +20,7 @@ import torch
 
 from munjang import BiEncoder  # the source tree, not an installed copy
 from munjang.nn import attention
-from munjang.text.packing import pack
+from munjang.text.packing import Packed, pack
 from tests.models import NATIVE, make_model
 
 RESULTS: list[dict[str, object]] = []
@@ -46,7 +46,7 @@ def check_kernels() -> None:
         for window in (None, 8):
             torch.manual_seed(0)
             qkv = torch.randn(int(lengths.sum()), 3, 4, 32, device="cuda", dtype=dtype, requires_grad=True)
-            kernel = attention.choose(attention.Demand("cuda", dtype, 32, False, 0.0, window))
+            kernel = attention.choose(attention.Demand("cuda", dtype, 32, False, 0.0, window, 70, has_gradient=True))
             out = attention.attend(qkv, batch, window=window)
             out.float().pow(2).sum().backward()
             exact = qkv.detach().double().requires_grad_()
@@ -56,12 +56,26 @@ def check_kernels() -> None:
             report(name, float((out.double() - reference).abs().max()), limit)
             worst = float((qkv.grad.double() - exact.grad).abs().max() / exact.grad.abs().max())  # type: ignore[union-attr]
             report(f"{name}, gradient", worst, limit * 5)
+    check_tiles(lengths, batch)
     torch.manual_seed(0)
     qkv = torch.randn(int(lengths.sum()), 3, 4, 32, device="cuda", dtype=torch.bfloat16)
     qkv[:, 2] = 1  # all values one: without dropout every output is one, with it their mean stays near one
     outs = torch.stack([attention.attend(qkv, batch, dropout=0.3) for _ in range(200)]).float()
     report("attention dropout keeps the mean", abs(float(outs.mean()) - 1), 0.02)
     report("attention dropout is applied (spread)", float(outs[:, :70].std()), 0.01, is_lower_better=False)
+
+
+def check_tiles(lengths: np.ndarray, batch: Packed) -> None:
+    """Our own attention kernel, for inference."""
+    for dtype, limit in ((torch.bfloat16, 2e-2), (torch.float16, 3e-3)):
+        for width in (16, 32, 64, 128):
+            for window in (None, 8):
+                torch.manual_seed(0)
+                qkv = torch.randn(int(lengths.sum()), 3, 4, width, device="cuda", dtype=dtype)
+                with torch.inference_mode():
+                    out = attention.tiles(qkv, batch, None, 0.0, window)
+                worst = float((out.double() - naive(qkv.double(), lengths, window)).abs().max())
+                report(f"attention tiles {str(dtype)[6:]} width {width} window {window}", worst, limit)
 
 
 def naive(qkv: torch.Tensor, lengths: np.ndarray, window: int | None) -> torch.Tensor:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 LOG2_E = 1.4426950408889634
 ROWS = 4  # rows of a norm that one program takes
+TILE = (64, 32, 2)  # queries and keys of a tile, warps: the best of ten on an H200 (docs/log.md, 2026-11-15)
 
 
 @triton.jit
@@ -29,8 +30,9 @@ def _attend(
     has_bias: tl.constexpr,
     has_window: tl.constexpr,
     size: tl.constexpr,
+    step: tl.constexpr,
 ):
-    """`size` neighbouring tokens of one head, whatever texts they are of: a key counts if it is of the same text."""
+    """`size` neighbouring tokens of one head, whatever texts they are of; `step` keys at a time, of the same text."""
     first = tl.program_id(0) * size
     head = tl.program_id(1)
     query_at = first + tl.arange(0, size)
@@ -45,8 +47,8 @@ def _attend(
     largest = tl.full([size], float("-inf"), tl.float32)
     total = tl.zeros([size], tl.float32)
     sums = tl.zeros([size, width], tl.float32)
-    for at in range(start, stop, size):
-        key_at = at + tl.arange(0, size)
+    for at in range(start, stop, step):
+        key_at = at + tl.arange(0, step)
         is_key = key_at < stop
         place = base + key_at[:, None].to(tl.int64) * row
         key = tl.load(place + num_heads * width, mask=is_key[:, None], other=0.0)
@@ -156,11 +158,12 @@ def attend(
     """Attention within each text: [T, N, K]. `bias_NR`: by distance (query minus key), from -R//2 to R//2."""
     num_tokens, _, num_heads, width = qkv_T3NK.shape
     out_TNK = torch.empty_like(qkv_T3NK[:, 0])
-    size = 64
+    size, step, warps = TILE
     _attend[(triton.cdiv(num_tokens, size), num_heads)](
         *(qkv_T3NK, begin_T, end_T, out_TNK if bias_NR is None else bias_NR, out_TNK, num_tokens),
         *(LOG2_E / width**0.5, window or 0, 0 if bias_NR is None else bias_NR.shape[1] // 2),
-        *(num_heads, width, bias_NR is not None, window is not None, size),
+        *(num_heads, width, bias_NR is not None, window is not None, size, step),
+        num_warps=warps,
     )
     return out_TNK
 

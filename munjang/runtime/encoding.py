@@ -27,7 +27,7 @@ from munjang.text.tokenizer import Tokenizer, Tokens
 from munjang.types import Doubles, Floats, Ids, Ints, TokenIds
 
 MANY_JOBS = 8  # windows, beside a GPU: so many are worth starting processes that tokenize
-WINDOW = 8192  # texts tokenized and sorted together: enough for even batches, few enough to start soon
+WINDOW = 4096  # texts tokenized and sorted together: enough for even batches, few enough to start soon
 LONG = ("truncate", "average", "error")
 OUTPUTS = ("numpy", "torch", "tokens")
 
