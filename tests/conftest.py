@@ -8,6 +8,7 @@ import pytest
 
 from tests.models import make_model
 
+os.environ["MUNJANG_CALIBRATE"] = "0"  # tests measure nothing and leave nothing in the home folder
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # a test that reaches for the Hub by mistake fails at once
 
 

@@ -165,19 +165,19 @@ def equalisers(encoder: Encoder) -> dict[nn.Module, Tensor]:
     layers = [linear for block in blocks_of(encoder) for linear in (block.qkv, block.up)]
     hooks = [linear.register_forward_pre_hook(see) for linear in layers]
     try:
-        encoder(sample(encoder))
+        encoder(sample(encoder, SAMPLE_TEXTS, SAMPLE_TOKENS))
     finally:
         for hook in hooks:
             hook.remove()
     return {linear: _equaliser(linear.weight, largest[linear]) for linear in layers}
 
 
-def sample(encoder: Encoder) -> Packed:
+def sample(encoder: Encoder, num_texts: int, length: int) -> Packed:
     """Random words of the vocabulary, always the same."""
     shape = encoder.shape
-    length = min(SAMPLE_TOKENS, shape.max_tokens)
-    ids = np.random.default_rng(0).integers(0, shape.vocab_size, SAMPLE_TEXTS * length)
-    return pack(ids, np.full(SAMPLE_TEXTS, length), pad_id=shape.pad_id)
+    length = min(length, shape.max_tokens)
+    ids = np.random.default_rng(0).integers(0, shape.vocab_size, num_texts * length)
+    return pack(ids, np.full(num_texts, length), pad_id=shape.pad_id)
 
 
 def _equaliser(weight_ND: Tensor, largest_D: Tensor) -> Tensor:

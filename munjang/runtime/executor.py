@@ -11,9 +11,11 @@ torch's attention does not scale over cores on short texts (docs/log.md, 2026-11
 
 import os
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 import torch
@@ -21,6 +23,8 @@ from torch import Tensor, nn
 
 from munjang.errors import InputError, MunjangError, unknown
 from munjang.nn.encoder import Encoder
+from munjang.nn.packed import SAMPLE_TOKENS, sample
+from munjang.runtime import calibration
 from munjang.runtime.graphs import Graphs
 from munjang.text.packing import Packed
 
@@ -28,6 +32,8 @@ T = TypeVar("T")
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16, "int8": torch.int8}
 # Tokens a batch: past these the rate no longer grows (docs/log.md, 2026-11-15). Wider networks fill a device sooner.
 BUDGETS = {"cpu": 2048, "cuda": 65536, "mps": 16384}
+CANDIDATES = {"cpu": (1024, 2048, 4096), "cuda": (32768, 65536, 131072)}  # of which calibration chooses
+WORTH = 50  # batches: calibration takes as long as a few of them, so it waits until there was so much to do
 # Multiplications of a lone batch below which more threads cost more than they give: one short text, a small network
 FEW = 2e8
 SMALLEST = 512  # tokens: a batch is not cut below this only to keep every core busy
@@ -110,6 +116,8 @@ class Executor:
         layers = [module for module in network.modules() if isinstance(module, nn.Linear)]
         # an ONNX graph has its layers inside
         self.num_weights: int = getattr(network, "num_linear", 0) or sum(layer.weight.numel() for layer in layers)
+        self._budget: int | None = None
+        self._num_seen = 0
         self._locks: dict[int, threading.Lock] = {}
         self._pools: dict[bool, ThreadPoolExecutor] = {}
         self._pid = os.getpid()
@@ -119,8 +127,33 @@ class Executor:
         if asked is not None and asked < 1:
             raise InputError(f"batch_tokens must be at least 1, not {asked}.")
         shared = max(-(-num_tokens // self.num_workers), SMALLEST)  # so that no core is left without a batch
-        wanted = min(BUDGETS[self.device.type], shared) if asked is None else asked
+        wanted = min(self._suited(num_tokens), shared) if asked is None else asked
         return wanted if self.limit is None else min(wanted, self.limit)
+
+    def _suited(self, num_tokens: int) -> int:
+        """Tokens a batch on this machine; measured when there is enough to do for it to be worth it."""
+        usual, candidates = BUDGETS[self.device.type], CANDIDATES.get(self.device.type)
+        encoder = getattr(self.network, "encoder", None)
+        if candidates is None or not isinstance(encoder, Encoder) or not calibration.is_on():
+            return usual
+        self._num_seen += num_tokens
+        if self._budget is None and self._num_seen >= WORTH * usual:
+            key = calibration.key_of(encoder, self.device, self.num_workers, calibration.how_packed(self.network))
+            self._budget = calibration.find(key, candidates, partial(self._rate, encoder))
+            if self.graphs is not None:
+                self.graphs.budget = self._budget
+        return self._budget or usual
+
+    def _rate(self, encoder: Encoder, budget: int) -> float:
+        """Tokens a second with batches of so many, best of three."""
+        best, batch = 0.0, sample(encoder, budget // SAMPLE_TOKENS, SAMPLE_TOKENS)
+        for _ in range(4):  # the first one warms up
+            start = time.perf_counter()
+            running = [self.submit(batch, self.network, is_one_of_many=True) for _ in range(self.num_workers)]
+            for future in running:
+                future.result().wait()
+            best = max(best, budget * len(running) / (time.perf_counter() - start))
+        return best
 
     def lay_out(self, batch: Packed) -> Packed:
         """The batch in the form from which it gets to the device soonest; in any thread."""

@@ -1,0 +1,89 @@
+"""How many tokens a batch should have on this machine: measured once for each kind of network, and kept.
+
+Kept in `budgets.json` under $XDG_CACHE_HOME/munjang (~/.cache/munjang); where that can't be written, for this process.
+MUNJANG_CALIBRATE=0 turns it off: the numbers of runtime/executor.py are taken then. Only inference asks.
+"""
+
+import json
+import os
+import platform
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from munjang.nn.encoder import Encoder
+
+SWITCH = "MUNJANG_CALIBRATE"
+GAIN = 1.03  # a larger batch takes more memory: it has to be worth it
+_known: dict[str, int] = {}
+_lock = threading.Lock()
+
+
+def is_on() -> bool:
+    """Whether measuring is allowed."""
+    return os.environ.get(SWITCH, "1") != "0"
+
+
+def path() -> Path:
+    """Where the numbers are kept."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "munjang" / "budgets.json"
+
+
+def key_of(encoder: Encoder, device: torch.device, num_workers: int, packed: str) -> str:
+    """What the best number depends on: the machine, the software, the network's shape and how it is computed."""
+    shape, name = encoder.shape, _processor()
+    if device.type == "cuda":
+        name = torch.cuda.get_device_name(device)
+    size = f"{shape.num_layers}x{shape.width}x{shape.inner_width}"
+    return f"{name}, {num_workers} workers, torch {torch.__version__}, {size}, {packed}"
+
+
+def find(key: str, candidates: Sequence[int], measure: Callable[[int], float]) -> int:
+    """The smallest candidate whose rate is within 3 % of the best, from what is kept or measured now."""
+    with _lock:
+        if key not in _known:
+            kept = _read().get(key)
+            if kept is not None and kept in candidates:
+                _known[key] = kept
+            else:
+                rates = {candidate: measure(candidate) for candidate in candidates}
+                best = max(rates.values())
+                _known[key] = next(candidate for candidate in sorted(rates) if rates[candidate] * GAIN >= best)
+                _write(key, _known[key])
+        return _known[key]
+
+
+def how_packed(network: nn.Module) -> str:
+    """fp32, bf16, int8: what the layers are computed in."""
+    packings = {type(getattr(module, "packed", None)).__name__ for module in network.modules()}
+    dtype = next((str(parameter.dtype).removeprefix("torch.") for parameter in network.parameters()), "")
+    return "int8" if "Int8" in packings else dtype
+
+
+def _read() -> dict[str, int]:
+    with suppress(OSError, ValueError):
+        value = json.loads(path().read_text(encoding="utf-8"))
+        if isinstance(value, dict):
+            return {name: number for name, number in value.items() if isinstance(number, int)}
+    return {}
+
+
+def _write(key: str, number: int) -> None:
+    """Beside the file, then in its place: another process may do the same."""
+    with suppress(OSError):
+        path().parent.mkdir(parents=True, exist_ok=True)
+        draft = path().with_suffix(f".{os.getpid()}")
+        draft.write_text(json.dumps({**_read(), key: number}, indent=1, sort_keys=True), encoding="utf-8")
+        draft.replace(path())
+
+
+def _processor() -> str:
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return f"{line.partition(':')[2].strip()} ({torch.backends.cpu.get_cpu_capability()})"
+    return platform.processor() or platform.machine()
