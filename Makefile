@@ -25,7 +25,9 @@ test: check
 	$(BIN)/python -m pytest -m "not slow"
 
 # make test-full MODELS=folder-of-checkpoints DATA=folder-of-data; without one, its tests skip by name
+# Triton (1 GB, a part of CUDA builds of torch) follows the GPU kernels step by step on the CPU
 test-full: check
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps triton==3.9.0
 	MUNJANG_MODELS=$(abspath $(MODELS)) MUNJANG_DATA=$(abspath $(DATA)) $(BIN)/python -m pytest
 
 # make bench ARGS="--data FOLDER --record"; with the peers: make bench PEERS=all, or make bench-peers once
