@@ -25,7 +25,8 @@ from munjang.nn.encoder import Encoder
 from munjang.nn.network import SentenceNetwork
 from munjang.nn.similarity import PAIRWISE, SIMILARITIES, check_vectors
 from munjang.runtime.encoding import Encoding, Engine
-from munjang.runtime.executor import Executor, apart, pick_device, pick_dtype
+from munjang.runtime.executor import DTYPES, Executor, apart
+from munjang.runtime.replicas import Devices, Replicas, names_of, place_model
 from munjang.text.inputs import as_texts, has_texts, is_stream, pick_prompt
 from munjang.types import Floats, TokenIds
 
@@ -65,7 +66,7 @@ class BiEncoder:
     def load(
         cls,
         path: str | os.PathLike[str] | None = None,
-        device: str | torch.device | None = None,
+        device: Devices = None,
         dtype: str | None = None,
         threads: int | None = None,
         pooling: str | Sequence[str] | None = None,
@@ -74,18 +75,22 @@ class BiEncoder:
 
         `dtype` None: float32 on a CPU, bfloat16 on a GPU that has it. `pooling` replaces the folder's own: one mode of
         cls, mean, max, mean_sqrt_len_tokens, weightedmean, lasttoken, or several put side by side.
+
+        `device` may be a list, ["cuda:0", "cuda:1"]: `encode` shares many texts among a process for each (tested with
+        processes on a CPU, not measured on several GPUs). TokenIds, output="torch" and output="tokens" are computed on
+        the first alone. Weights that are changed after loading are changed on the first alone.
         """
         if path is None:
             raise CheckpointError("No model is bundled with this version yet: give a folder or a Hub name.")
         modes = None if pooling is None else pooling_modes.check((pooling,) if isinstance(pooling, str) else pooling)
         folder = checkpoint.resolve(path)
-        bound_device, bound_dtype = checkpoint.compute_options(folder, device, dtype)
-        where = pick_device(bound_device)
-        torch_dtype = pick_dtype(bound_dtype, where)
-        model = apart(lambda: cls(checkpoint.load_bi(folder, modes), where, torch_dtype, threads))
+        devices, bound_dtype = place_model(folder, device, dtype)
+        with Replicas(_engine_at, devices, (os.path.abspath(folder), bound_dtype, threads, modes)) as replicas:
+            model = apart(lambda: cls(checkpoint.load_bi(folder, modes), devices[0], DTYPES[bound_dtype], threads))
+        model._engine.replicas = replicas
         # a folder by its full name: whoever unpickles it may stand elsewhere
         where_from = os.path.abspath(path) if os.path.isdir(path) else os.fspath(path)
-        model._options = (where_from, None if device is None else str(device), dtype, threads, modes)
+        model._options = (where_from, names_of(device), dtype, threads, modes)
         return model
 
     def __reduce__(self) -> tuple[Callable[..., "BiEncoder"], tuple[Any, ...], dict[str, Any]]:
@@ -136,10 +141,11 @@ class BiEncoder:
         return self._engine.encode(texts, options, progress)
 
     def _stream(self, texts: Iterator[str], options: Encoding, chunk_rows: int, progress: bool | None) -> Iterator[Any]:
-        done = 0
-        while chunk := as_texts(list(islice(texts, chunk_rows)), first=done):
-            yield self._engine.encode(chunk, options, progress)
-            done += len(chunk)
+        done, num_rows = 0, self._engine.rows_at_once(chunk_rows)
+        while some := as_texts(list(islice(texts, num_rows)), first=done):
+            vectors = self._engine.encode(some, options, progress)
+            yield from (vectors[start : start + chunk_rows] for start in range(0, len(some), chunk_rows))
+            done += len(some)
 
     def encode_query(self, texts: Any, **options: Any) -> Any:
         """`encode` with the model's own prompt for queries, if it has one."""
@@ -278,6 +284,10 @@ class BiEncoder:
             "max_length": self.max_length,
             "prompts": self.prompts,
             "similarity": self.similarity_name,
-            "device": str(self.device),
+            "device": str(self._engine.replicas or self.device),
             "dtype": str(self.dtype).removeprefix("torch."),
         }
+
+
+def _engine_at(device: str, folder: str, dtype: str, threads: int | None, modes: Any) -> Engine:
+    return BiEncoder.load(folder, device, dtype, threads, modes)._engine

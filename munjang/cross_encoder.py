@@ -21,8 +21,9 @@ from munjang import checkpoint
 from munjang.errors import CheckpointError, InputError, MunjangError, TruncationWarning, unknown
 from munjang.nn import heads
 from munjang.nn.network import PairNetwork, new_head
-from munjang.runtime.executor import Executor, apart, pick_device, pick_dtype
-from munjang.runtime.pairs import score_pairs
+from munjang.runtime.executor import DTYPES, Executor, apart, pick_device, pick_dtype
+from munjang.runtime.pairs import PairEngine
+from munjang.runtime.replicas import Devices, Replicas, names_of, place_model
 from munjang.text.inputs import as_texts, pick_prompt
 from munjang.types import Floats, Hit
 
@@ -45,28 +46,35 @@ class CrossEncoder:
         self.num_labels = checkpoint.num_labels_of(model)
         # the checkpoint's own, else a probability for one label and raw logits for several
         self.activation = model.activation or (nn.Sigmoid() if self.num_labels == 1 else nn.Identity())
-        self._executor = Executor(self.network, device, threads)
+        self._engine = PairEngine(
+            self.network, self.tokenizer, Executor(self.network, device, threads), self.num_labels
+        )
         self._options: tuple[Any, ...] | None = None
 
     @classmethod
     def load(
         cls,
         path: str | os.PathLike[str] | None = None,
-        device: str | torch.device | None = None,
+        device: Devices = None,
         dtype: str | None = None,
         threads: int | None = None,
     ) -> "CrossEncoder":
-        """A cross-encoder from a folder or a Hub name; a bare name is one of the organization `cross-encoder` there."""
+        """A cross-encoder from a folder or a Hub name; a bare name is one of the organization `cross-encoder` there.
+
+        `device` may be a list: `predict`, `rank` and `rank_many` share many pairs among a process for each (tested
+        with processes on a CPU, not measured on several GPUs); all else is computed on the first. Weights that are
+        changed after loading are changed on the first alone.
+        """
         if path is None:
             raise CheckpointError("No re-ranker is bundled with this version yet: give a folder or a Hub name.")
         folder = checkpoint.resolve(path, checkpoint.CROSS_HUB)
-        bound_device, bound_dtype = checkpoint.compute_options(folder, device, dtype)
-        where = pick_device(bound_device)
-        torch_dtype = pick_dtype(bound_dtype, where)
-        scorer = apart(lambda: cls(checkpoint.load_cross(folder), where, torch_dtype, threads))
+        devices, bound_dtype = place_model(folder, device, dtype)
+        with Replicas(_engine_at, devices, (os.path.abspath(folder), bound_dtype, threads)) as replicas:
+            scorer = apart(lambda: cls(checkpoint.load_cross(folder), devices[0], DTYPES[bound_dtype], threads))
+        scorer._engine.replicas = replicas
         # a folder by its full name: whoever unpickles it may stand elsewhere
         where_from = os.path.abspath(path) if os.path.isdir(path) else os.fspath(path)
-        scorer._options = (where_from, None if device is None else str(device), dtype, threads)
+        scorer._options = (where_from, names_of(device), dtype, threads)
         return scorer
 
     @classmethod
@@ -168,9 +176,7 @@ class CrossEncoder:
         batch_tokens: int | None,
         progress: bool | None,
     ) -> Floats:
-        logits, row_of, num_cut = score_pairs(
-            self._executor, self.network, self.tokenizer, first, second, self.num_labels, batch_tokens, progress
-        )
+        logits, row_of, num_cut = self._engine.score(first, second, batch_tokens, progress)
         if num_cut:
             warnings.warn(
                 f"{num_cut} of {len(first)} pairs are longer than {self.max_length} tokens; their longer text was cut.",
@@ -178,7 +184,7 @@ class CrossEncoder:
                 stacklevel=3,
             )
         # before equal pairs are spread: torch rounds the end of a row otherwise, and they would no longer tie
-        found = self._executor.call(lambda: activation(torch.from_numpy(logits)))
+        found = self._engine.executor.call(lambda: activation(torch.from_numpy(logits)))
         return scores_of(found, *logits.shape)[row_of]
 
     @property
@@ -223,9 +229,13 @@ class CrossEncoder:
             "scale": heads.scale_of(self.activation),
             "max_length": self.max_length,
             "prompts": self.prompts,
-            "device": str(self.device),
+            "device": str(self._engine.replicas or self.device),
             "dtype": str(self.dtype).removeprefix("torch."),
         }
+
+
+def _engine_at(device: str, folder: str, dtype: str, threads: int | None) -> PairEngine:
+    return CrossEncoder.load(folder, device, dtype, threads)._engine
 
 
 def pick_activation(given: Activation) -> Callable[[Tensor], Tensor]:

@@ -13,6 +13,7 @@ Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Ids = NDArray[np.int32]
+Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,9 @@ class Options:
     long: Literal["truncate", "average", "error"] = option("what to do with texts beyond the limit", default="truncate")
     batch_tokens: int | None = option("tokens of a batch (default: picked for the machine)", default=None)
     chunk_rows: int = option("texts of a chunk: what a killed run may lose", default=4096)
-    device: str | None = option("cpu, cuda, cuda:1, mps (default: the best there is)", default=None)
+    device: str | None = option(
+        "cpu, cuda, cuda:1, mps, or several: cuda:0,cuda:1 (default: the best there is)", default=None
+    )
     dtype: Literal["float32", "bfloat16", "float16", "int8"] | None = option(
         "type to compute in (default: by device); int8 is for a CPU", default=None
     )
@@ -83,7 +85,8 @@ def run(options: Options) -> int:
             raise InputError(f"{output} is already there; choose another name, or replace it with --restart")
         from munjang.bi_encoder import BiEncoder  # torch takes seconds: after everything that can fail without it
 
-        model = BiEncoder.load(options.model, device=options.device, dtype=options.dtype, threads=options.threads)
+        devices = None if options.device is None else [name.strip() for name in options.device.split(",")]
+        model = BiEncoder.load(options.model, device=devices, dtype=options.dtype, threads=options.threads)
         encode = _encoder(model, options)
         empty = encode([])  # an option that the model refuses is refused here, before the inputs are read
         settings = _settings(options, model)

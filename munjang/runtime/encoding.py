@@ -5,9 +5,8 @@ B texts, U distinct texts, D width.
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -21,10 +20,11 @@ from munjang.nn.precision import quantize
 from munjang.runtime.executor import Executor
 from munjang.runtime.pipeline import Job, Work, compute
 from munjang.runtime.progress import Progress
+from munjang.runtime.replicas import Replicas
 from munjang.text.flat import cumulative
 from munjang.text.packing import Packed
 from munjang.text.tokenizer import Tokenizer, Tokens
-from munjang.types import Doubles, Floats, Ids, Ints, TokenIds
+from munjang.types import Bools, Doubles, Floats, Ids, Ints, TokenIds
 
 MANY_JOBS = 8  # windows, beside a GPU: so many are worth starting processes that tokenize
 WINDOW = 4096  # texts tokenized and sorted together: enough for even batches, few enough to start soon
@@ -66,6 +66,7 @@ class Engine:
     width: int
     vocab_size: int
     pad_id: int | None
+    replicas: Replicas | None = None  # the same model on more devices
 
     def encode(self, texts: list[str] | TokenIds, options: Encoding, progress: bool | None = None) -> Any:
         """Vectors of a list of texts, or of ready token ids."""
@@ -74,18 +75,31 @@ class Engine:
             return self._run([lambda: given], len(texts), options, progress)
         distinct = list(dict.fromkeys(texts))
         row_of = None if len(distinct) == len(texts) else _rows(texts, distinct)
-        count = _Counter(np.ones(len(distinct), np.int64) if row_of is None else np.bincount(row_of))
-        result = self._run(self._jobs(distinct, options, count), len(distinct), options, progress)
-        count.report(len(texts), self.tokenizer.max_length, options.long)
+        if self.replicas is not None and options.output == "numpy" and self.replicas.are_worth(len(distinct), WINDOW):
+            with Progress(len(distinct), "encoding", progress) as bar:
+                result, is_cut = self.replicas.compute(self, distinct, WINDOW, (options,), bar)
+        else:
+            result, is_cut = self.part(distinct, options, progress)
+        _report_cuts(is_cut if row_of is None else is_cut[row_of], self.tokenizer.max_length, options.long)
         return result if row_of is None else _spread(result, row_of)
 
-    def _jobs(self, texts: list[str], options: Encoding, count: "_Counter") -> list[Job]:
+    def rows_at_once(self, chunk_rows: int) -> int:
+        """How many texts of a stream to read together: one chunk, or as many as give every device two windows."""
+        num_others = 0 if self.replicas is None else len(self.replicas.others)
+        return chunk_rows if not num_others else chunk_rows * -(-2 * WINDOW * (1 + num_others) // chunk_rows)
+
+    def part(self, texts: list[str], options: Encoding, progress: bool | None = False) -> tuple[Any, Bools]:
+        """Vectors of distinct texts on this device alone, and which of the texts were too long."""
+        is_cut = np.zeros(len(texts), bool)
+        return self._run(self._jobs(texts, options, is_cut), len(texts), options, progress), is_cut
+
+    def _jobs(self, texts: list[str], options: Encoding, is_cut: Bools) -> list[Job]:
         """Windows of texts, to be tokenized with the prompt in front of each."""
         prompt, tokenizer = options.prompt, self.tokenizer
         head = tokenizer.prompt_length(prompt) if prompt else 0
-        return [partial(self._work, texts, start, head, options, count) for start in range(0, len(texts), WINDOW)]
+        return [partial(self._work, texts, start, head, options, is_cut) for start in range(0, len(texts), WINDOW)]
 
-    def _work(self, texts: list[str], start: int, head: int, options: Encoding, count: "_Counter") -> Work:
+    def _work(self, texts: list[str], start: int, head: int, options: Encoding, is_cut: Bools) -> Work:
         prompt, tokenizer = options.prompt, self.tokenizer
         window = texts[start : start + WINDOW]
         prompted = [prompt + text for text in window] if prompt else window
@@ -100,7 +114,8 @@ class Engine:
                 f"the first being {texts[row]!r:.60}."
             )
         check_ids(tokens.ids, self.vocab_size)
-        count.add(start, tokens.cut_rows)
+        if options.long == "truncate":
+            is_cut[start : start + len(window)] = tokens.cut_rows
         skipped = head if prompt and not self.network.includes_prompt else 0
         return Work(start + text_of, tokens, np.full(len(tokens.lengths), skipped) if skipped else None)
 
@@ -162,27 +177,15 @@ def _placer(out: NDArray[Any], device: torch.device) -> Callable[[Ints, Tensor],
     return lambda rows, vectors: target.index_copy_(0, torch.from_numpy(rows), vectors)
 
 
-@dataclass
-class _Counter:
-    """How many of the caller's texts were too long, duplicates counted as often as they came."""
-
-    weights: Ints
-    total: int = 0
-    lock: Lock = field(default_factory=Lock)
-
-    def add(self, start: int, is_cut: Any) -> None:
-        found = int(self.weights[start : start + len(is_cut)][is_cut].sum())
-        with self.lock:  # windows are tokenized by several threads
-            self.total += found
-
-    def report(self, num_texts: int, limit: int | None, long: str) -> None:
-        if self.total and long == "truncate":
-            warnings.warn(
-                f"{self.total} of {num_texts} texts are longer than {limit} tokens and were cut; "
-                "long='average' reads them whole, long='error' refuses them.",
-                TruncationWarning,
-                stacklevel=4,
-            )
+def _report_cuts(is_cut: Bools, limit: int | None, long: str) -> None:
+    """Say how many of the caller's texts were too long, duplicates counted as often as they came."""
+    if long == "truncate" and is_cut.any():
+        warnings.warn(
+            f"{int(is_cut.sum())} of {len(is_cut)} texts are longer than {limit} tokens and were cut; "
+            "long='average' reads them whole, long='error' refuses them.",
+            TruncationWarning,
+            stacklevel=4,
+        )
 
 
 def check_ids(ids: Ids, vocab_size: int) -> None:

@@ -3,10 +3,10 @@
 B pairs, C labels.
 """
 
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from munjang.nn.encoder import Encoder
@@ -14,53 +14,69 @@ from munjang.runtime.encoding import check_ids
 from munjang.runtime.executor import Executor
 from munjang.runtime.pipeline import Job, Work, ahead, compute
 from munjang.runtime.progress import Progress
+from munjang.runtime.replicas import Replicas
 from munjang.text.flat import cumulative, gather
 from munjang.text.packing import Packed
 from munjang.text.tokenizer import Tokenizer
-from munjang.types import Floats, Ids, Ints
+from munjang.types import Bools, Floats, Ids, Ints
 
 WINDOW = 8192  # pairs put together and sorted at a time
 
 
-def score_pairs(
-    executor: Executor,
-    network: nn.Module,
-    tokenizer: Tokenizer,
-    first: list[str],
-    second: list[str],
-    num_labels: int,
-    batch_tokens: int | None = None,
-    progress: bool | None = None,
-) -> tuple[Floats, Ints, int]:
-    """Logits of the distinct pairs, which of them each pair is, and how many pairs were too long."""
-    pairs: dict[tuple[str, str], int] = {}
-    row_of = np.array([pairs.setdefault(pair, len(pairs)) for pair in zip(first, second, strict=True)], np.int64)
-    graphs = executor.graphs
+@dataclass
+class PairEngine:
+    """What a call needs of a model."""
 
-    def forward(batch: Packed) -> Tensor:
-        if batch.laid_out is not None and graphs is not None:
-            return graphs(batch, network)
-        logits_BC: Tensor = network(batch)
-        return logits_BC
+    network: nn.Module
+    tokenizer: Tokenizer
+    executor: Executor
+    num_labels: int
+    replicas: Replicas | None = None  # the same model on more devices
 
-    encoder = getattr(network, "encoder", None)
-    shape = encoder.shape if isinstance(encoder, Encoder) else None
-    out = np.empty((len(pairs), num_labels), np.float32)
-    is_cut = np.zeros(len(pairs), bool)
-    jobs = _jobs(tokenizer, list(pairs), is_cut, None if shape is None else shape.vocab_size, executor.num_tokenizers)
-    with Progress(len(pairs), "scoring", progress) as bar:
-        pad_id = None if shape is None else shape.pad_id
-        threads = executor.num_tokenizers if len(jobs) > 1 else 0
-        for rows, _, logits in compute(executor, jobs, forward, batch_tokens, pad_id, threads=threads):
-            out[rows] = logits.float().numpy()
-            bar.advance(len(rows))
-    return out, row_of, int(is_cut[row_of].sum())
+    def score(
+        self, first: list[str], second: list[str], batch_tokens: int | None = None, progress: bool | None = None
+    ) -> tuple[Floats, Ints, int]:
+        """Logits of the distinct pairs, which of them each pair is, and how many pairs were too long."""
+        places: dict[tuple[str, str], int] = {}
+        row_of = np.array([places.setdefault(pair, len(places)) for pair in zip(first, second, strict=True)], np.int64)
+        pairs = list(places)
+        if self.replicas is not None and self.replicas.are_worth(len(pairs), WINDOW):
+            with Progress(len(pairs), "scoring", progress) as bar:
+                logits, is_cut = self.replicas.compute(self, pairs, WINDOW, (batch_tokens,), bar)
+        else:
+            logits, is_cut = self.part(pairs, batch_tokens, progress)
+        return logits, row_of, int(is_cut[row_of].sum())
+
+    def part(
+        self, pairs: list[tuple[str, str]], batch_tokens: int | None, progress: bool | None = False
+    ) -> tuple[Floats, Bools]:
+        """Logits of distinct pairs on this device alone, and which of the pairs were too long."""
+        executor, network = self.executor, self.network
+        encoder = getattr(network, "encoder", None)
+        shape = encoder.shape if isinstance(encoder, Encoder) else None
+        out, is_cut = np.empty((len(pairs), self.num_labels), np.float32), np.zeros(len(pairs), bool)
+        vocab_size = None if shape is None else shape.vocab_size
+        jobs = _jobs(self.tokenizer, pairs, is_cut, vocab_size, executor.num_tokenizers)
+
+        def forward(batch: Packed) -> Tensor:
+            if batch.laid_out is not None and executor.graphs is not None:
+                return executor.graphs(batch, network)
+            logits_BC: Tensor = network(batch)
+            return logits_BC
+
+        with Progress(len(pairs), "scoring", progress) as bar:
+            pad_id = None if shape is None else shape.pad_id
+            threads = executor.num_tokenizers if len(jobs) > 1 else 0
+            for rows, _, logits in compute(executor, jobs, forward, batch_tokens, pad_id, threads=threads):
+                out[rows] = logits.float().numpy()
+                bar.advance(len(rows))
+        return out, is_cut
 
 
 def _jobs(
     tokenizer: Tokenizer,
     pairs: list[tuple[str, str]],
-    is_cut: NDArray[np.bool_],
+    is_cut: Bools,
     vocab_size: int | None,
     threads: int,
 ) -> list[Job]:

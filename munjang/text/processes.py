@@ -21,24 +21,30 @@ from tokenizers import Tokenizer
 from munjang.text.bodies import Bodies
 from munjang.types import Ids, Ints
 
+FAILURES = (OSError, EOFError, pickle.UnpicklingError, ValueError)  # what asking a process that is gone raises
+
 
 class Process:
-    """One process and its pipes."""
+    """A module of ours as a program: it is told once what to be, then each question gets one answer."""
 
-    def __init__(self, tokenizer: str) -> None:
-        # what is importable here is importable there; one thread each, as there are several of them
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "RAYON_NUM_THREADS": "1"}
-        command = [sys.executable, "-m", "munjang.text.processes"]
-        self.child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
+    def __init__(self, module: str, first: object, **environment: str) -> None:
+        # what is importable here is importable there
+        path = os.pathsep.join(filter(None, sys.path))
+        self.child = subprocess.Popen(
+            [sys.executable, "-m", module],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": path, **environment},
+            start_new_session=True,  # Ctrl-C is for the parent alone, which may go on and ask again
+        )
         assert self.child.stdin is not None
         assert self.child.stdout is not None
         self.send, self.receive = self.child.stdin, self.child.stdout
-        _write(self.send, tokenizer)
+        write(self.send, first)
 
-    def __call__(self, texts: Sequence[str]) -> tuple[Ids, Ints]:
-        _write(self.send, list(texts))
-        flat, lengths = pickle.load(self.receive)
-        return flat, lengths
+    def __call__(self, question: object) -> Any:
+        write(self.send, question)
+        return pickle.load(self.receive)
 
     def end(self) -> None:
         for pipe in (self.send, self.receive):
@@ -54,11 +60,12 @@ class Processes:
     def __init__(self, tokenizer: Tokenizer, number: int) -> None:
         state = tokenizer.to_str()
         self.free: queue.SimpleQueue[Process | None] = queue.SimpleQueue()
-        self.all = [Process(state) for _ in range(number)]
+        # one thread each, as there are several of them
+        self.all = [Process("munjang.text.processes", state, RAYON_NUM_THREADS="1") for _ in range(number)]
         for process in self.all:
             self.free.put(process)
         self.pid, self.num_failed, self._lock = os.getpid(), 0, threading.Lock()
-        self.end = weakref.finalize(self, _end, self.all, self.pid)
+        self.end = weakref.finalize(self, end_all, self.all, self.pid)
 
     def is_usable(self) -> bool:
         """Not in a forked child, whose pipes are the parent's, and not once all have failed."""
@@ -71,24 +78,26 @@ class Processes:
             self.free.put(None)
             return otherwise(texts)
         try:
-            found = process(texts)
-        except (OSError, EOFError, pickle.UnpicklingError, ValueError):
+            flat, lengths = process(list(texts))
+        except FAILURES:
             with self._lock:
                 self.num_failed += 1
                 if self.num_failed == len(self.all):
                     self.free.put(None)
             return otherwise(texts)
         self.free.put(process)
-        return found
+        return flat, lengths
 
 
-def _end(processes: list[Process], pid: int) -> None:
+def end_all(processes: list[Process], pid: int) -> None:
+    """End them, unless this is a forked child: they are its parent's."""
     if pid == os.getpid():
         for process in processes:
             process.end()
 
 
-def _write(pipe: BinaryIO | Any, value: object) -> None:
+def write(pipe: BinaryIO | Any, value: object) -> None:
+    """Send one value."""
     pipe.write(pickle.dumps(value, protocol=5))
     pipe.flush()
 
@@ -101,7 +110,7 @@ def serve(receive: BinaryIO, send: BinaryIO) -> None:
             texts = pickle.load(receive)
         except EOFError:
             return
-        _write(send, bodies(texts))
+        write(send, bodies(texts))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,272 @@
+"""One model on several devices: a process of its own for each device beyond the first.
+
+Each process is `python -m munjang.runtime.replicas`. It is told once how to build an engine on its device, and then
+computes one part of a list at a time; devices that are idle take the next part. Nothing of the caller's program is
+imported there. A process ends with the model, or at once when the one that started it ends; should one die, the other
+devices compute its part. Ctrl-C reaches only the process that started them: parts that are under way are waited for.
+
+Tested with several processes on a CPU; not measured on several GPUs yet.
+"""
+
+import os
+import pickle
+import queue
+import sys
+import threading
+import time
+import warnings
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, Protocol
+
+import numpy as np
+import torch
+
+from munjang.checkpoint import compute_options
+from munjang.errors import InputError, MunjangError
+from munjang.runtime.executor import pick_device, pick_dtype
+from munjang.runtime.progress import Progress
+from munjang.text.processes import FAILURES, Process, end_all, write
+from munjang.text.tokenizer import Tokenizer
+from munjang.types import Bools
+
+MOST_WINDOWS = 8  # of a part: enough for tokenizing and computing to overlap within it
+SHORT_S = 0.5  # a part that took less may be larger the next time; Ctrl-C waits about as long
+Devices = str | torch.device | Sequence[str | torch.device] | None
+
+
+class Computer(Protocol):
+    """What computes a part: the engine of a bi-encoder or of a cross-encoder."""
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """Whose limit is that of the model."""
+
+    def part(self, items: Any, *arguments: Any) -> tuple[Any, Bools]:
+        """A row for each item, and which items were too long."""
+
+
+class Gone(Exception):
+    """A process does not answer any more."""
+
+
+@dataclass
+class Replica:
+    """A device and the process that computes on it; the first device, which is this process's own, has none."""
+
+    device: str
+    process: Process | None = None
+    windows: int = 1  # of its next part
+    is_alive: bool = True
+    lock: threading.Lock = field(default_factory=threading.Lock)  # several threads of the caller may encode at once
+
+    def answer(self, question: object | None = None) -> Any:
+        """What the process says to a question, or without one to its being started; its error is raised here."""
+        assert self.process is not None
+        with self.lock:
+            try:
+                is_error, value = pickle.load(self.process.receive) if question is None else self.process(question)
+            except FAILURES as error:
+                raise Gone(f"exit code {self.process.child.poll()}") from error
+        if is_error:
+            raise value
+        return value
+
+
+class Replicas:
+    """The same model in more processes. `with Replicas(...):` ready at the end of the block, ended if that fails."""
+
+    def __init__(
+        self, build: Callable[..., Computer], devices: Sequence[torch.device], options: tuple[Any, ...]
+    ) -> None:
+        """`build(device, *options)` makes the engine in the process of each device but the first."""
+        self.here, *self.others = [Replica(str(device)) for device in devices]
+        for replica in self.others:
+            replica.process = Process("munjang.runtime.replicas", (build, (replica.device, *options)))
+        processes = [replica.process for replica in self.others if replica.process is not None]
+        self.pid = os.getpid()
+        self.end = weakref.finalize(self, end_all, processes, self.pid)
+
+    def __enter__(self) -> "Replicas":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            for replica in self.others if error is None else ():
+                try:
+                    replica.answer()
+                except Gone as gone:
+                    raise MunjangError(f"The process for {replica.device} ended while loading ({gone}).") from gone
+        except BaseException:
+            self.end()
+            raise
+        if error is not None:
+            self.end()
+
+    def are_worth(self, num_items: int, window: int) -> bool:
+        """Whether there is enough to share, and someone to share it with; never in a forked child."""
+        is_usable = self.pid == os.getpid() and self.end.alive and any(other.is_alive for other in self.others)
+        return is_usable and num_items >= 2 * window
+
+    def __str__(self) -> str:
+        return ", ".join(replica.device for replica in (self.here, *self.others))
+
+    def compute(
+        self, engine: Computer, items: list[Any], window: int, arguments: tuple[Any, ...], bar: Progress
+    ) -> tuple[Any, Bools]:
+        """A row for each item, in their order, and which items were too long.
+
+        Parts begin at multiples of the window, so that batches, and what an error counts, are as on one device.
+        """
+        out: Any = None
+        is_cut = np.zeros(len(items), bool)
+        for start, stop, (rows, cut_rows) in self._answers(engine, items, window, arguments):
+            out = np.empty((len(items), *rows.shape[1:]), rows.dtype) if out is None else out
+            out[start:stop], is_cut[start:stop] = rows, cut_rows
+            bar.advance(stop - start)
+        return out, is_cut
+
+    def _answers(
+        self, engine: Computer, items: list[Any], window: int, arguments: tuple[Any, ...]
+    ) -> Iterator[tuple[int, int, Any]]:
+        limit = engine.tokenizer.max_length
+        idle = deque([self.here, *(other for other in self.others if other.is_alive)])
+        running: dict[Future[Any], tuple[int, int, Replica]] = {}
+        errors: dict[int, Exception] = {}
+        again: list[tuple[int, int]] = []
+        begun = 0
+        with ThreadPoolExecutor(len(idle), "munjang-replica") as pool:
+            while running or ((begun < len(items) or again) and not errors):
+                while idle and (begun < len(items) or again) and not errors:
+                    replica = idle.popleft()
+                    if again:
+                        start, stop = again.pop()
+                    else:
+                        fair = max(1, (len(items) - begun) // (2 * window * (1 + len(self.others))))
+                        start, stop = begun, min(begun + min(replica.windows, fair) * window, len(items))
+                        begun = stop
+                    task = partial(_compute, replica, engine, items[start:stop], arguments, limit, window)
+                    running[pool.submit(task)] = (start, stop, replica)
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    start, stop, replica = running.pop(future)
+                    try:
+                        found = future.result()
+                    except Gone as gone:
+                        again.append((start, stop))
+                        _forget(replica, gone)
+                    except Exception as error:
+                        errors[start] = error
+                    else:
+                        idle.append(replica)
+                        yield start, stop, found
+        if errors:  # the one that a single device would have met first: parts are begun in order
+            raise errors[min(errors)]
+
+
+def _compute(
+    replica: Replica, engine: Computer, items: list[Any], arguments: tuple[Any, ...], limit: int | None, window: int
+) -> Any:
+    started = time.monotonic()
+    found = engine.part(items, *arguments) if replica.process is None else replica.answer((limit, items, *arguments))
+    if time.monotonic() - started < SHORT_S and len(items) == replica.windows * window:
+        replica.windows = min(2 * replica.windows, MOST_WINDOWS)
+    return found
+
+
+def _forget(replica: Replica, gone: Gone) -> None:
+    if replica.is_alive:  # another thread may have found out at the same time
+        replica.is_alive = False
+        warnings.warn(
+            f"The process for {replica.device} ended ({gone}); the other devices go on without it.",
+            RuntimeWarning,
+            stacklevel=6,
+        )
+
+
+def place_model(folder: Path, device: Devices, dtype: str | None) -> tuple[list[torch.device], str]:
+    """The devices asked for, and the dtype for all of them: where none is named, the one that suits the first."""
+    bound = [compute_options(folder, each, dtype) for each in as_devices(device)]
+    devices = [pick_device(each) for each, _ in bound]
+    found = [pick_dtype(name, each) for (_, name), each in zip(bound, devices, strict=True)]
+    return devices, str(found[0]).removeprefix("torch.")
+
+
+def as_devices(device: Devices) -> list[str | torch.device | None]:
+    """One device or a list of them as a list; each GPU once, a CPU any number of times."""
+    if device is None or isinstance(device, str | torch.device):
+        return [device]
+    devices = list(map(str, device))
+    if not devices:
+        raise InputError("device is an empty list; give at least one, such as ['cuda:0', 'cuda:1'].")
+    full = [name if ":" in name else f"{name}:0" for name in devices]
+    twice = sorted({name for name in full if full.count(name) > 1 and not name.startswith("cpu")})
+    if twice:
+        raise InputError(f"Each GPU can be given once, but {', '.join(twice)} is twice in {', '.join(devices)}.")
+    return [*devices]
+
+
+def names_of(device: Devices) -> str | list[str] | None:
+    """The same devices as plain strings, which pickle anywhere."""
+    return (
+        device
+        if device is None or isinstance(device, str)
+        else (str(device) if isinstance(device, torch.device) else list(map(str, device)))
+    )
+
+
+def serve(receive: BinaryIO, send: BinaryIO) -> None:
+    """Build the engine, then compute parts for as long as the input lasts."""
+    build, options = pickle.load(receive)
+    questions: queue.SimpleQueue[tuple[Any, ...]] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(receive, questions), daemon=True).start()
+    engine = _answered(send, partial(build, *options), lambda built: None)
+    while engine is not None:
+        engine.tokenizer.max_length, *question = questions.get()
+        _answered(send, partial(engine.part, *question), lambda found: found)
+
+
+def _listen(receive: BinaryIO, questions: "queue.SimpleQueue[tuple[Any, ...]]") -> None:
+    """Read ahead, only to notice at once when the parent is gone, whatever is being computed here."""
+    while True:
+        try:
+            questions.put(pickle.load(receive))
+        except (EOFError, OSError):
+            os._exit(0)
+
+
+def _answered(send: BinaryIO, function: Callable[[], Any], say: Callable[[Any], Any]) -> Any:
+    """What the function gives, told to the parent; None if it failed, which is told too."""
+    try:
+        found = function()
+    except Exception as error:
+        write(send, (True, _sendable(error)))
+        return None
+    write(send, (False, say(found)))
+    return found
+
+
+def _sendable(error: Exception) -> Exception:
+    """The error itself if it survives the pipe, else what it says."""
+    try:
+        return pickle.loads(pickle.dumps(error))
+    except Exception:
+        return MunjangError(f"{type(error).__name__}: {error}")
+
+
+if __name__ == "__main__":
+    output = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a library prints is no answer
+    warnings.simplefilter("ignore")  # the parent loads the same and computes the same: it has said so
+    try:
+        serve(sys.stdin.buffer, output)
+    except (KeyboardInterrupt, BrokenPipeError):
+        os._exit(1)
+    os._exit(0)  # at once: a thread still waits for input
