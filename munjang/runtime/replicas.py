@@ -11,6 +11,7 @@ Tested with several processes on a CPU; not measured on several GPUs yet.
 import os
 import pickle
 import queue
+import subprocess
 import sys
 import threading
 import time
@@ -19,6 +20,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -37,7 +39,7 @@ from munjang.text.tokenizer import Tokenizer
 from munjang.types import Bools
 
 MOST_WINDOWS = 8  # of a part: enough for tokenizing and computing to overlap within it
-SHORT_S = 0.5  # a part that took less may be larger the next time; Ctrl-C waits about as long
+SHORT_S = 0.5  # a part that took less is followed by a larger one, twice as long by a smaller: Ctrl-C waits for it
 Devices = str | torch.device | Sequence[str | torch.device] | None
 
 
@@ -73,6 +75,8 @@ class Replica:
             try:
                 is_error, value = pickle.load(self.process.receive) if question is None else self.process(question)
             except FAILURES as error:
+                with suppress(subprocess.TimeoutExpired):  # its pipes are closed a moment before it is gone
+                    self.process.child.wait(1)
                 raise Gone(f"exit code {self.process.child.poll()}") from error
         if is_error:
             raise value
@@ -176,8 +180,11 @@ def _compute(
 ) -> Any:
     started = time.monotonic()
     found = engine.part(items, *arguments) if replica.process is None else replica.answer((limit, items, *arguments))
-    if time.monotonic() - started < SHORT_S and len(items) == replica.windows * window:
+    took_s = time.monotonic() - started
+    if took_s < SHORT_S and len(items) == replica.windows * window:
         replica.windows = min(2 * replica.windows, MOST_WINDOWS)
+    elif took_s > 2 * SHORT_S:
+        replica.windows = max(replica.windows // 2, 1)
     return found
 
 
