@@ -1,6 +1,7 @@
 """Tiny real models for all tests, and the folders of real ones where they are given."""
 
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 
 from tests.models import make_model
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts background jobs with Ctrl-C ignored
 os.environ["MUNJANG_CALIBRATE"] = "0"  # tests measure nothing and leave nothing in the home folder
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # a test that reaches for the Hub by mistake fails at once
 

@@ -86,7 +86,8 @@ def test_constructor(make: Callable[..., Path], options: dict[str, Any]) -> None
         assert getattr(ours, name) == getattr(theirs, name), name
     for name in METHODS:
         assert getattr(ours, name)() == getattr(theirs, name)(), name
-    tolerance = 2e-5 if ours.dtype == torch.float32 else 0.05  # half precision rounds at other places
+    # half precision rounds at other places, and weights drawn wide make much of it
+    tolerance = {torch.float32: 2e-5, torch.float16: 0.05, torch.bfloat16: 0.2}[ours.dtype]
     for call in ({}, {"convert_to_tensor": True}, {"output_value": "token_embeddings"}):
         assert_same(ours.encode(TEXTS, **call), theirs.encode(TEXTS, **call), tolerance)
     assert_same(ours.encode_query(TEXTS), theirs.encode_query(TEXTS), tolerance)

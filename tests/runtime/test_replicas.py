@@ -106,7 +106,7 @@ def test_as_from_one_device(one: BiEncoder, two: BiEncoder, asked: list[int], op
     expected, found = one.encode(MANY, **options), two.encode(MANY, **options)
     assert found.dtype == expected.dtype
     np.testing.assert_allclose(found, expected, atol=1e-5)
-    assert len(asked) >= 2
+    assert asked
     assert sum(asked) < len(set(MANY))  # each text once, some of them here
 
 
