@@ -283,10 +283,13 @@ def test_they_end_with_the_process(folder: Path, kind: signal.Signals) -> None:
     )
     parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert parent.stdout is not None
-    pid = int(parent.stdout.readline())
-    time.sleep(0.5)
-    parent.send_signal(kind)
-    _, said = parent.communicate(timeout=30)
+    try:
+        pid = int(parent.stdout.readline())
+        time.sleep(0.5)
+        parent.send_signal(kind)
+        _, said = parent.communicate(timeout=30)
+    finally:
+        parent.kill()
     assert are_gone([pid])
     assert said.count(b"Traceback") == (kind == signal.SIGINT)  # the caller's own, and no other
 
