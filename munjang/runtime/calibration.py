@@ -6,7 +6,6 @@ MUNJANG_CALIBRATE=0 turns it off: the numbers of runtime/executor.py are taken t
 
 import json
 import os
-import platform
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -16,6 +15,7 @@ import torch
 from torch import nn
 
 from munjang.nn.encoder import Encoder
+from munjang.runtime.measure import processor
 
 SWITCH = "MUNJANG_CALIBRATE"
 GAIN = 1.03  # a larger batch takes more memory: it has to be worth it
@@ -35,11 +35,9 @@ def path() -> Path:
 
 def key_of(encoder: Encoder, device: torch.device, num_workers: int, packed: str) -> str:
     """What the best number depends on: the machine, the software, the network's shape and how it is computed."""
-    shape, name = encoder.shape, _processor()
-    if device.type == "cuda":
-        name = torch.cuda.get_device_name(device)
+    shape = encoder.shape
     size = f"{shape.num_layers}x{shape.width}x{shape.inner_width}"
-    return f"{name}, {num_workers} workers, torch {torch.__version__}, {size}, {packed}"
+    return f"{processor(device)}, {num_workers} workers, torch {torch.__version__}, {size}, {packed}"
 
 
 def find(key: str, candidates: Sequence[int], measure: Callable[[int], float]) -> int:
@@ -79,11 +77,3 @@ def _write(key: str, number: int) -> None:
         draft = path().with_suffix(f".{os.getpid()}")
         draft.write_text(json.dumps({**_read(), key: number}, indent=1, sort_keys=True), encoding="utf-8")
         draft.replace(path())
-
-
-def _processor() -> str:
-    with suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return f"{line.partition(':')[2].strip()} ({torch.backends.cpu.get_cpu_capability()})"
-    return platform.processor() or platform.machine()

@@ -162,8 +162,8 @@ class Engine:
             return self.network(batch.to(executor.device), is_raw).float()
 
         def forward(batch: Packed) -> Tensor:
-            is_graphed = batch.laid_out is not None and executor.graphs is not None and not is_raw
-            vectors_BD = executor.graphs(batch, plain) if is_graphed else plain(batch)  # type: ignore[misc]
+            # graphs hold the whole network, a Normalize at its end included
+            vectors_BD = plain(batch) if is_raw else executor.run(batch, plain)
             return finish(vectors_BD, options.truncate_dim, options.normalize)
 
         return forward

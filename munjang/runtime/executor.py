@@ -161,6 +161,12 @@ class Executor:
             return batch
         return batch.pinned() if self.graphs is None else self.graphs.lay_out(batch)
 
+    def run(self, batch: Packed, network: Callable[[Packed], Tensor]) -> Tensor:
+        """The network's result for a batch, by a graph where it is laid out for one."""
+        if batch.laid_out is None or self.graphs is None:
+            return network(batch)
+        return self.graphs(batch, network)
+
     def submit(
         self,
         batch: Packed,

@@ -58,7 +58,7 @@ class Graphs:
         starts = numbers[num_rows * size :]
         starts[:] = size  # what is left of the row is one text more
         starts[: len(batch.starts_B)] = batch.starts_B.numpy()
-        return replace(batch.pinned(), laid_out=torch.from_numpy(numbers).pin_memory())
+        return replace(batch, laid_out=torch.from_numpy(numbers).pin_memory())
 
     def size_for(self, batch: Packed) -> int | None:
         """The number of tokens of the graph for a batch, or None."""

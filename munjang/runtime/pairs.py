@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from torch import Tensor, nn
+from torch import nn
 
 from munjang.nn.encoder import Encoder
 from munjang.runtime.encoding import check_ids
@@ -16,7 +16,6 @@ from munjang.runtime.pipeline import Job, Work, ahead, compute
 from munjang.runtime.progress import Progress
 from munjang.runtime.replicas import Replicas
 from munjang.text.flat import cumulative, gather
-from munjang.text.packing import Packed
 from munjang.text.tokenizer import Tokenizer
 from munjang.types import Bools, Floats, Ids, Ints
 
@@ -58,12 +57,7 @@ class PairEngine:
         vocab_size = None if shape is None else shape.vocab_size
         jobs = _jobs(self.tokenizer, pairs, is_cut, vocab_size, executor.num_tokenizers)
 
-        def forward(batch: Packed) -> Tensor:
-            if batch.laid_out is not None and executor.graphs is not None:
-                return executor.graphs(batch, network)
-            logits_BC: Tensor = network(batch)
-            return logits_BC
-
+        forward = partial(executor.run, network=network)
         with Progress(len(pairs), "scoring", progress) as bar:
             pad_id = None if shape is None else shape.pad_id
             threads = executor.num_tokenizers if len(jobs) > 1 else 0
