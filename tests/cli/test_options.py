@@ -2,12 +2,14 @@
 
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import Literal, get_args, get_type_hints
 
 import pytest
 
 from munjang.cli import VERBS
 from munjang.cli.options import option, parse
+from munjang.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,91 @@ def test_help_has_the_defaults(capsys: pytest.CaptureFixture[str]) -> None:
     shown = " ".join(capsys.readouterr().out.split())
     assert "rows of a chunk, 100 % of them (default: 4096)" in shown
     assert "be quick --slow" in shown  # no default where it says nothing
+
+
+@dataclass(frozen=True)
+class Configured(Options):
+    config: str | None = option("a file of these options", default=None)
+
+
+@dataclass(frozen=True)
+class OneFile:
+    source: str = option("what to read", is_positional=True)
+    config: str | None = option("a file of these options", default=None)
+
+
+def configured(tmp_path: Path, toml: str, *argv: str) -> Configured:
+    path = tmp_path / "options.toml"
+    path.write_text(toml, encoding="utf-8")
+    return parse(Configured, [*argv, "--config", str(path)], prog="test", description="A test.")
+
+
+FULL = """
+files = ["가.txt", "b"]
+output = "x"
+chunk-rows = 8
+weight = 2
+color = "blue"
+pair = ["p", "q"]
+normalize = false
+slow = true
+"""
+
+
+def test_a_file_gives_every_type(tmp_path: Path) -> None:
+    path = str(tmp_path / "options.toml")
+    wanted = Configured(("가.txt", "b"), "x", 8, 2.0, "blue", ("p", "q"), False, False, True, path)
+    found = configured(tmp_path, FULL)
+    assert found == wanted
+    assert isinstance(found.weight, float)
+    assert configured(tmp_path, "", "a", "-o", "x") == Configured(("a",), "x", config=path)
+
+
+def test_flags_win_over_a_file(tmp_path: Path) -> None:
+    found = configured(tmp_path, FULL, "c", "--weight", "0.5", "--normalize", "--fast", "-o", "y")
+    assert (found.files, found.weight, found.normalize, found.output) == (("c",), 0.5, True, "y")
+    assert (found.fast, found.slow) == (True, False)  # of one group: the flag's
+    assert found.color == "blue"
+    assert configured(tmp_path, FULL, "--no-slow").slow is False
+
+
+def test_a_file_gives_a_single_positional(tmp_path: Path) -> None:
+    (tmp_path / "o.toml").write_text('source = "a"')
+    argv = ["--config", str(tmp_path / "o.toml")]
+    assert parse(OneFile, argv, "test", "").source == "a"
+    assert parse(OneFile, ["b", *argv], "test", "").source == "b"
+    with pytest.raises(SystemExit, match="2"):
+        parse(OneFile, ["--config"], "test", "")
+
+
+@pytest.mark.parametrize(
+    ("toml", "told"),
+    [
+        ("chunk_row = 1", "Unknown key of .*options.toml 'chunk_row'; choose from .* Did you mean 'chunk_rows'?"),
+        ("config = 'x'", "Unknown key of .* 'config'"),
+        ("chunk_rows = 'many'", "options.toml: chunk_rows should be of type int, not 'many'"),
+        ("chunk_rows = true", "should be of type int, not True"),
+        ("chunk_rows = 1.5", "should be of type int, not 1.5"),
+        ("fast = 1", "fast should be of type bool, not 1"),
+        ("files = 'a'", "files should be a list, not 'a'"),
+        ("files = [1]", "files should be of type str, not 1"),
+        ("pair = ['a']", "pair should be a list of 2, not"),
+        ("color = 'green'", "Unknown value of .*: color 'green'; choose from blue, red"),
+        ("fast = true\nslow = true", "gives fast and slow; at most one"),
+        ("chunk-rows = 1\nchunk_rows = 1", "gives chunk_rows twice"),
+        ("[table]\nx = 1", "Unknown key of .* 'table'"),
+        ("weight = ", "options.toml is no TOML file: Invalid value"),
+    ],
+)
+def test_wrong_files(tmp_path: Path, toml: str, told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        configured(tmp_path, toml, "a", "-o", "x")
+
+
+def test_what_a_file_leaves_out_is_still_required(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        configured(tmp_path, "weight = 1", "a")
+    assert "required: -o/--output" in capsys.readouterr().err
 
 
 def choices(hint: object) -> set[object]:
