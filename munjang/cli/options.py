@@ -5,32 +5,15 @@ A dataclass with a field `config: str | None` reads a TOML file too, its keys th
 
 import argparse
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, field, fields
+from dataclasses import MISSING, Field, fields
 from types import NoneType
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from munjang.errors import InputError, unknown
+from munjang.options import option as option  # here too: commands take both from one place
 
 T = TypeVar("T")
 CONFIG = "config"  # the field that names a file of options
-
-
-def option(
-    help: str,
-    default: Any = MISSING,
-    short: str | None = None,
-    is_positional: bool = False,
-    one_of: str | None = None,
-    metavar: str | None = None,
-) -> Any:
-    """A dataclass field that is an option. At most one of those with the same `one_of` may be given.
-
-    >>> @dataclass(frozen=True)
-    ... class Options:
-    ...     chunk_rows: int = option("rows of a chunk", default=4096)      # --chunk-rows 4096
-    """
-    metadata = {"help": help, "short": short, "is_positional": is_positional, "one_of": one_of, "metavar": metavar}
-    return field(default=default, metadata=metadata)
 
 
 def parse(options: type[T], argv: list[str], prog: str, description: str) -> T:

@@ -105,7 +105,10 @@ class Tokenizer:
 
     def __call__(self, texts: Sequence[str]) -> Tokens:
         """Ids of single texts with their special tokens, cut to `max_length`."""
-        flat, lengths = self.bodies(texts)
+        return self.finish(*self.bodies(texts))
+
+    def finish(self, flat: Ids, lengths: Ints) -> Tokens:
+        """Single texts from bodies that are tokenized already."""
         room = self.room(self.single)
         kept = lengths if room is None else np.minimum(lengths, room)
         ids, _ = _assemble(self.single, [(flat, lengths, kept)])

@@ -1,0 +1,22 @@
+"""Options: fields of frozen dataclasses that are flags of a command and settings in Python at once."""
+
+from dataclasses import MISSING, field
+from typing import Any
+
+
+def option(
+    help: str,
+    default: Any = MISSING,
+    short: str | None = None,
+    is_positional: bool = False,
+    one_of: str | None = None,
+    metavar: str | None = None,
+) -> Any:
+    """A dataclass field that is an option of a command too. At most one of those with the same `one_of` may be given.
+
+    >>> @dataclass(frozen=True)
+    ... class Options:
+    ...     chunk_rows: int = option("rows of a chunk", default=4096)      # --chunk-rows 4096
+    """
+    metadata = {"help": help, "short": short, "is_positional": is_positional, "one_of": one_of, "metavar": metavar}
+    return field(default=default, metadata=metadata)
