@@ -1,50 +1,150 @@
-"""Which columns of a table hold the texts: the ones asked for, else the ones with a telling name."""
+"""Which columns of a table hold what: the ones asked for, else the ones with a telling name."""
+
+import re
+from collections.abc import Iterable, Sequence
 
 from munjang.errors import InputError
 
 TEXT_COLUMNS = (
     *("text", "texts", "sentence", "sentences", "content", "body", "passage", "document", "question", "query"),
-    *("문장", "텍스트", "내용", "본문", "문서", "질문"),
+    *("문장", "텍스트", "내용", "본문", "문서", "질문", "질의"),
 )
+ANCHORS = ("anchor", "query", "question", "기준", "질의", "질문")
+POSITIVES = ("positive", "pos", "긍정")
 PAIR_COLUMNS = (
     *(("sentence1", "sentence2"), ("sentence_1", "sentence_2"), ("sentence_a", "sentence_b")),
-    *(
-        ("text1", "text2"),
-        ("text_1", "text_2"),
-        ("text_a", "text_b"),
-        ("premise", "hypothesis"),
-        ("anchor", "positive"),
-    ),
-    *(("query", "passage"), ("query", "document"), ("question", "answer"), ("question1", "question2")),
+    *(("text1", "text2"), ("text_1", "text_2"), ("text_a", "text_b")),
+    *(("premise", "hypothesis"), ("query", "passage"), ("query", "document"), ("query", "answer")),
+    *(("question", "answer"), ("question1", "question2"), ("question", "sentence"), ("question", "passage")),
+    *(("en", "ko"), ("english", "korean"), ("source", "target"), ("src", "tgt")),
+    *(("문장1", "문장2"), ("전제", "가설"), ("질문", "답변"), ("질문", "답"), ("질문1", "질문2")),
+    *(("질의", "문서"), ("영어", "한국어"), ("원문", "번역문"), ("원문", "번역")),
+    *((anchor, positive) for anchor in ANCHORS for positive in POSITIVES),
+)
+# negative, negative_1, negative1, neg_1, hard_negative_1, 부정1
+NEGATIVE = re.compile(r"(?:hard_)?(?:negative|neg)s?_?(\d*)|부정_?(\d*)")
+SCORE_OF = re.compile(r"(?:score|점수)_?(\d+)")  # of one candidate
+YES_NO_COLUMNS = ("is_duplicate", "is_answer", "is_paraphrase")  # 0 and 1: a class, and a score
+LABEL_COLUMNS = (
+    *("label", "labels", "gold_label", "class", "category", *YES_NO_COLUMNS),
+    *("라벨", "레이블", "분류", "범주", "클래스"),
+)
+SCORE_COLUMNS = (
+    *("score", "scores", "similarity", "similarity_score", "relevance", "relatedness_score", "teacher_scores"),
+    *("점수", "유사도"),
 )
 
 
 def choose_text(source: str, column: str | None, columns: list[str]) -> list[str]:
     if column is not None:
-        return _found(source, [column], columns)
+        return found(source, [column], columns)
     known = [name for name in columns if name.strip().lower() in TEXT_COLUMNS]
     if len(known) == 1:
-        return _found(source, known, columns)
-    # A lone name with a space in it is more likely the first text of a file without a header.
-    if len(columns) == 1 and columns[0] and not any(map(str.isspace, columns[0])):
+        return found(source, known, columns)
+    if _is_one_column(columns):
         return columns
     why = "several could be the text" if known else "none is known to be the text"
-    raise InputError(f"{source}: which column? {why} of {', '.join(map(repr, columns))}; give --column (column=)")
+    raise InputError(f"{source}: which column? {why} of {_listed(columns)}; give --column (column=)")
 
 
 def choose_pair(source: str, pair: tuple[str, str] | None, columns: list[str]) -> list[str]:
     if pair is not None:
-        return _found(source, list(pair), columns)
-    by_name = {name.strip().lower(): name for name in columns}
+        return found(source, list(pair), columns)
+    by_name = _by_name(columns)
     known = [pair for pair in PAIR_COLUMNS if set(pair) <= by_name.keys()]
     if len(known) == 1:
-        return _found(source, [by_name[name] for name in known[0]], columns)
-    raise InputError(f"{source}: which two columns of {', '.join(map(repr, columns))}? Give --columns (columns=)")
+        return found(source, [by_name[name] for name in known[0]], columns)
+    raise InputError(f"{source}: which two columns of {_listed(columns)}? Give --columns (columns=)")
 
 
-def _found(source: str, wanted: list[str], columns: list[str]) -> list[str]:
+def choose_texts(
+    source: str, names: Sequence[str] | None, columns: list[str], num_texts: tuple[int, int | None]
+) -> list[str]:
+    """The text columns of an example in their order: one text, a pair, or an anchor, a positive and any negatives."""
+    least, most = num_texts
+    if names is not None:
+        return found(source, list(names), columns)
+    by_name = _by_name(columns)
+    pairs = [pair for pair in PAIR_COLUMNS if set(pair) <= by_name.keys()]
+    negatives = _numbered(NEGATIVE, by_name)
+    groups: list[tuple[str, ...]] = [(name,) for name in by_name if name in TEXT_COLUMNS]
+    groups += pairs
+    groups += [(*pair, *negatives) for pair in pairs if pair[1] in POSITIVES and negatives]
+    fitting = [group for group in groups if least <= len(group) and (most is None or len(group) <= most)]
+    # question and answer are a pair, though question alone could be a text.
+    widest = [group for group in fitting if not any(set(group) < set(other) for other in fitting)]
+    if len(widest) == 1:
+        return found(source, [by_name[name] for name in widest[0]], columns)
+    if not widest and least <= 1 and _is_one_column(columns):
+        return columns
+    why = f"these could be: {'; '.join(map(', '.join, widest))}" if widest else "no telling names"
+    raise InputError(
+        f"{source}: which columns hold the texts ({counted(num_texts)} wanted)? Of {_listed(columns)}, {why}. "
+        "Give --texts (texts=), their names in order"
+    )
+
+
+def choose_label(source: str, name: str | None, columns: list[str]) -> list[str]:
+    """The column of classes."""
+    return _one_of(source, "label", name, LABEL_COLUMNS, columns)
+
+
+def choose_scores(source: str, names: str | Sequence[str] | None, columns: list[str]) -> list[str]:
+    """The column of scores, or one column for each candidate's."""
+    if names is None:
+        by_name = _by_name(columns)
+        each = _numbered(SCORE_OF, by_name)
+        if each and not set(SCORE_COLUMNS) & by_name.keys():
+            return found(source, [by_name[name] for name in each], columns)
+        known = SCORE_COLUMNS if set(SCORE_COLUMNS) & by_name.keys() else YES_NO_COLUMNS
+        return _one_of(source, "score", None, known, columns)
+    return found(source, [names] if isinstance(names, str) else list(names), columns)
+
+
+def found(source: str, wanted: list[str], columns: list[str]) -> list[str]:
+    """`wanted`, where every one of them is a column, once."""
     for name in wanted:
         if columns.count(name) != 1:
             problem = "more than one column" if name in columns else "no column"
-            raise InputError(f"{source} has {problem} {name!r}; its columns are {', '.join(map(repr, columns))}")
+            raise InputError(f"{source} has {problem} {name!r}; its columns are {_listed(columns)}")
     return wanted
+
+
+def counted(num_texts: tuple[int, int | None]) -> str:
+    """A number of columns in words.
+
+    >>> counted((2, 2)), counted((1, None)), counted((2, 3))
+    ('2', '1 or more', '2 to 3')
+    """
+    least, most = num_texts
+    return f"{least} or more" if most is None else str(least) if least == most else f"{least} to {most}"
+
+
+def _one_of(source: str, what: str, name: str | None, known: Iterable[str], columns: list[str]) -> list[str]:
+    if name is not None:
+        return found(source, [name], columns)
+    by_name = _by_name(columns)
+    matches = [by_name[name] for name in known if name in by_name]
+    if len(matches) == 1:
+        return found(source, matches, columns)
+    why = f"{_listed(matches)} could be" if matches else "no telling name"
+    raise InputError(f"{source}: which column is the {what}? Of {_listed(columns)}, {why}. Give --{what} ({what}=)")
+
+
+def _numbered(pattern: re.Pattern[str], by_name: dict[str, str]) -> list[str]:
+    """Names that match, by the number at their end; the one without a number first."""
+    matches = [(name, match) for name in by_name if (match := pattern.fullmatch(name))]
+    return [name for name, match in sorted(matches, key=lambda item: int("".join(filter(None, item[1].groups())) or 0))]
+
+
+def _is_one_column(columns: list[str]) -> bool:
+    # A lone name with a space in it is more likely the first text of a file without a header.
+    return len(columns) == 1 and bool(columns[0]) and not any(map(str.isspace, columns[0]))
+
+
+def _by_name(columns: list[str]) -> dict[str, str]:
+    return {name.strip().lower(): name for name in columns}
+
+
+def _listed(columns: Iterable[str]) -> str:
+    return ", ".join(map(repr, columns))

@@ -23,7 +23,7 @@ class Examples:
     columns: tuple[str, ...] = ()  # what the columns were called
     labels: Ints | None = None  # class of each row
     label_names: tuple[str, ...] = ()  # of each class, in the order of their numbers
-    scores: Doubles | None = None  # [N] from 0 to 1 where they say how similar two texts are, else as they are; or [N, K]
+    scores: Doubles | None = None  # [N], 0 to 1 where they say how similar two texts are, else as they are; or [N, K]
     notes: tuple[str, ...] = field(default=(), compare=False)  # what the reader found out or dropped, for people
 
     def __post_init__(self) -> None:
@@ -41,6 +41,10 @@ class Examples:
         texts = tuple([column[row] for row in at.tolist()] for column in self.texts)
         labels = None if self.labels is None else self.labels[at]
         return replace(self, texts=texts, labels=labels, scores=None if self.scores is None else self.scores[at])
+
+    def noted(self, *notes: str) -> "Examples":
+        """The same with more to be told."""
+        return replace(self, notes=(*self.notes, *notes))
 
     @cached_property
     def fingerprint(self) -> str:

@@ -4,6 +4,7 @@ import csv
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
@@ -15,8 +16,17 @@ from munjang.errors import InputError, MissingExtra, unknown
 Source: TypeAlias = str | os.PathLike[str]
 # From a table's columns, the ones that the caller wants.
 Choose: TypeAlias = Callable[[list[str]], list[str]]
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A row that has no values, and why."""
+
+    reason: str
+
+
 # Where it was (a line, or a row of a Parquet file) and the values of the chosen columns.
-Row: TypeAlias = tuple[int, list[object]]
+Row: TypeAlias = tuple[int, list[object] | Broken]
 
 SUFFIXES = {".txt": "txt", ".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
 MAX_FIELD = 1 << 24  # characters of a CSV field; a quote that is never closed would read the whole file as one
@@ -61,22 +71,33 @@ def format_of(path: Source, format: str | None = None) -> str:
     return found
 
 
+def read_rows(path: Source, choose: Choose, format: str | None = None) -> Iterator[Row]:
+    """The values of the chosen columns as they are, one row at a time; of a row without values, what is wrong."""
+    return READERS[format_of(path, format)](path, choose)
+
+
+def place(path: Source, where: int, format: str | None = None) -> str:
+    """What an error calls a row."""
+    return f"{label(path)}, {'row (from 0)' if format_of(path, format) == 'parquet' else 'line'} {where}"
+
+
 def _checked(path: Source, choose: Choose, format: str | None) -> Iterator[tuple[int, list[str]]]:
     """Rows whose chosen values are all strings."""
-    kind = format_of(path, format)
     names: list[str] = []
 
     def remember(columns: list[str]) -> list[str]:
         names.extend(choose(columns))
         return names
 
-    for where, values in READERS[kind](path, remember):
+    for where, values in read_rows(path, remember, format):
+        if isinstance(values, Broken):
+            raise InputError(f"{place(path, where, format)}: {values.reason}")
         for name, value in zip(names, values, strict=True):
             if not isinstance(value, str):
-                place = f"{label(path)}, {'row (from 0)' if kind == 'parquet' else 'line'} {where}"
                 found = "null" if value is None else f"{value!r:.40} ({type(value).__name__})"
                 raise InputError(
-                    f"{place}: {name!r} is {found}, not a text; drop or fill such rows, or choose --column"
+                    f"{place(path, where, format)}: {name!r} is {found}, not a text; "
+                    "drop or fill such rows, or choose --column"
                 )
         yield where, values  # type: ignore[misc]  # just checked
 
@@ -120,10 +141,9 @@ def _with_header(path: Source, rows: Iterable[tuple[int, list[str]]], choose: Ch
         if len(fields) != len(columns):
             if fields == [""]:
                 continue  # a blank line can't be a row of several columns
-            raise InputError(
-                f"{label(path)}, line {number}: {len(fields)} fields, but the header has {len(columns)} columns"
-            )
-        yield number, [fields[place] for place in places]
+            yield number, Broken(f"{len(fields)} fields, but the header has {len(columns)} columns")
+        else:
+            yield number, [fields[place] for place in places]
 
 
 def _read_jsonl(path: Source, choose: Choose) -> Iterator[Row]:
@@ -134,14 +154,17 @@ def _read_jsonl(path: Source, choose: Choose) -> Iterator[Row]:
         try:
             row = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise InputError(f"{label(path)}, line {number}: not JSON ({error}); repair or drop this line") from None
+            yield number, Broken(f"not JSON ({error}); repair or drop this line")
+            continue
         if not isinstance(row, dict):
-            raise InputError(f'{label(path)}, line {number}: expected an object like {{"text": "..."}}, not {line:.40}')
+            yield number, Broken(f'expected an object like {{"text": "..."}}, not {line:.40}')
+            continue
         names = names or choose(list(row))
         missing = [name for name in names if name not in row]
         if missing:
-            raise InputError(f"{label(path)}, line {number}: no {missing[0]!r}; it has {', '.join(row) or 'nothing'}")
-        yield number, [row[name] for name in names]
+            yield number, Broken(f"no {missing[0]!r}; it has {', '.join(row) or 'nothing'}")
+        else:
+            yield number, [row[name] for name in names]
 
 
 def _read_parquet(path: Source, choose: Choose) -> Iterator[Row]:

@@ -1,0 +1,213 @@
+"""Examples from files: every row is checked before the first one is used."""
+
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+import numpy as np
+
+from munjang.data.columns import choose_label, choose_scores, choose_texts, counted, found
+from munjang.data.examples import Examples
+from munjang.data.labels import Classes, number_classes
+from munjang.data.scores import as_list, read_candidates, read_lists, read_scores, scale
+from munjang.data.sources import Sources, Table, name_of, tables
+from munjang.data.tables import Broken
+from munjang.errors import InputError, unknown
+from munjang.types import Doubles
+
+MAX_LISTED = 20
+TARGETS = ("labels", "scores")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns are wanted, as the caller said it."""
+
+    texts: Sequence[str] | None
+    label: str | None
+    score: str | Sequence[str] | None
+    target: str | None
+    num_texts: tuple[int, int | None]
+
+
+@dataclass
+class Rows:
+    """Values of the chosen columns, and where every row was."""
+
+    texts: list[str] = field(default_factory=list)  # names
+    label: list[str] = field(default_factory=list)
+    scores: list[str] = field(default_factory=list)
+    unused: list[str] = field(default_factory=list)
+    values: list[list[object]] = field(default_factory=list)  # row by row
+    where: list[int] = field(default_factory=list)
+    starts: list[int] = field(default_factory=list)  # first row of each table
+    problems: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def names(self) -> list[str]:
+        return [*self.texts, *self.label, *self.scores]
+
+    def column(self, at: int) -> list[object]:
+        return [row[at] for row in self.values]
+
+
+def read_examples(
+    source: Sources,
+    *,
+    texts: Sequence[str] | None = None,
+    label: str | None = None,
+    score: str | Sequence[str] | None = None,
+    target: str | None = None,
+    num_texts: tuple[int, int | None] = (1, None),
+    labels: Sequence[str] | None = None,
+    score_range: tuple[float, float] | None = None,
+    format: str | None = None,
+    max_rows: int | None = None,
+) -> Examples:
+    """Examples of a file, a folder, a list of files or `hub:owner/name`; columns are found by name where not given.
+
+    `target` says what is wanted beside the texts: "labels", "scores" or None. Classes are numbered by their sorted
+    names, or in the order of `labels`. Scores of pairs are scaled from `score_range` to 0..1; of several columns of
+    scores, or of a column of lists, one is each candidate's, and they stay as they are.
+
+    >>> read_examples("snli-train.tsv.xz", target="labels").label_names
+    ('contradiction', 'entailment', 'neutral')
+    """
+    if target is not None and target not in TARGETS:
+        raise unknown("target", target, TARGETS)
+    if texts is not None:
+        texts = [texts] if isinstance(texts, str) else list(texts)
+        if not num_texts[0] <= len(texts) <= (num_texts[1] or len(texts)) or len(set(texts)) < len(texts):
+            raise InputError(f"texts names {', '.join(texts)}; {counted(num_texts)} different columns are wanted")
+    found_tables = tables(source, format)
+    name = name_of(found_tables)
+    rows = _gather(found_tables, Columns(texts, label, score, target, num_texts), max_rows)
+    if not rows.values:
+        raise InputError(f"{name} has no rows")
+    notes = [f"columns not used: {', '.join(rows.unused)}"] if rows.unused else []
+    columns = _check_texts(rows)
+    classes = Classes(np.zeros(0, np.int64), ())
+    if rows.label:
+        classes = number_classes(rows.column(len(rows.texts)), labels, rows.problems)
+        notes += classes.notes
+    scores = _read_scores(name, rows, not isinstance(score, (str, type(None))), score_range, notes)
+    _raise_problems(name, found_tables, rows, classes.dropped)
+    numbers = classes.numbers if rows.label else None
+    examples = Examples(name, columns, tuple(rows.texts), numbers, classes.names, scores, tuple(notes))
+    if not classes.dropped:
+        return examples
+    kept = [row for row in range(len(examples)) if row not in classes.dropped]
+    if not kept:
+        raise InputError(f"{name} has no rows but those labelled '-'")
+    return examples.take(kept)
+
+
+def drop_overlap(examples: Examples, others: Iterable[Examples]) -> Examples:
+    """The examples that share no sentence with any of the others, compared without case and outer white space.
+
+    What is reported on must not be trained on.
+    """
+    held_out = {_folded(text) for other in others for column in other.texts for text in column}
+    seen = np.zeros(len(examples), bool)
+    for column in examples.texts:
+        seen |= np.fromiter((_folded(text) in held_out for text in column), bool, len(column))
+    if seen.all():
+        raise InputError(f"{examples.name}: every row shares a sentence with the data that is evaluated on")
+    note = f"{int(seen.sum()):,} of {len(examples):,} rows dropped that share a sentence with the evaluation data"
+    return examples.take(np.flatnonzero(~seen)).noted(note)
+
+
+def _folded(text: str) -> str:
+    return unicodedata.normalize("NFC", text.strip()).casefold()
+
+
+def _gather(found_tables: list[Table], wanted: Columns, max_rows: int | None) -> Rows:
+    rows = Rows()
+    for table in found_tables:
+
+        def choose(columns: list[str], name: str = table.name) -> list[str]:
+            if not rows.names:
+                _choose(name, wanted, columns, rows)
+            return found(name, rows.names, columns)
+
+        rows.starts.append(len(rows.values))
+        room = None if max_rows is None else max_rows - len(rows.values)
+        for where, values in islice(table.read(choose), room):
+            if isinstance(values, Broken):
+                rows.problems[len(rows.values)] = values.reason
+                values = []
+            rows.values.append(values)
+            rows.where.append(where)
+    blank: list[object] = [None] * len(rows.names)
+    rows.values = [values or blank for values in rows.values]
+    return rows
+
+
+def _choose(name: str, wanted: Columns, columns: list[str], rows: Rows) -> None:
+    rows.texts = choose_texts(name, wanted.texts, columns, wanted.num_texts)
+    if wanted.target == "labels" or wanted.label is not None:
+        rows.label = choose_label(name, wanted.label, columns)
+    if wanted.target == "scores" or wanted.score is not None:
+        rows.scores = choose_scores(name, wanted.score, columns)
+    rows.unused = [column for column in columns if column not in rows.names]
+    if len(set(rows.names)) < len(rows.names):
+        raise InputError(f"{name}: a column can't be two things at once: {', '.join(rows.names)}")
+
+
+def _check_texts(rows: Rows) -> tuple[list[str], ...]:
+    columns: list[list[str]] = []
+    for at, name in enumerate(rows.texts):
+        column = rows.column(at)
+        for row, value in enumerate(column):
+            if not isinstance(value, str):
+                given = "null" if value is None else f"{value!r:.40} ({type(value).__name__}), not a text"
+                rows.problems.setdefault(row, f"{name!r} is {given}")
+            elif not value or value.isspace():
+                rows.problems.setdefault(row, f"{name!r} is {'blank' if value else 'empty'}")
+        columns.append(column)  # type: ignore[arg-type]  # anything else is a problem, and an error later
+    return tuple(columns)
+
+
+def _read_scores(
+    name: str, rows: Rows, are_candidates: bool, declared: tuple[float, float] | None, notes: list[str]
+) -> Doubles | None:
+    if not rows.scores:
+        return None
+    first = len(rows.texts) + len(rows.label)
+    columns = [rows.column(at) for at in range(first, first + len(rows.scores))]
+    is_list = any(as_list(value) is not None for value in columns[0][:MAX_LISTED])
+    are_candidates = are_candidates or len(columns) > 1
+    if are_candidates or is_list:
+        if declared is not None:
+            raise InputError(f"{name}: score_range is for one score a row; scores of candidates stay as they are")
+        if is_list:
+            return read_lists(columns[0], len(rows.texts) - 1, rows.problems)
+        if len(columns) != len(rows.texts) - 1:
+            raise InputError(
+                f"{name}: {len(columns)} columns of scores ({', '.join(rows.scores)}) for {len(rows.texts) - 1} "
+                "candidates; every text column but the first needs one"
+            )
+        return read_candidates(columns, rows.problems)
+    scores = read_scores(columns[0], rows.problems)
+    if len(rows.texts) != 2 and declared is None:
+        return scores
+    scaled, note = scale(name, scores, declared, rows.problems)
+    notes.append(note)
+    return scaled
+
+
+def _raise_problems(name: str, found_tables: list[Table], rows: Rows, dropped: frozenset[int]) -> None:
+    bad = sorted(row for row in rows.problems if row not in dropped)
+    if not bad:
+        return
+    lines = []
+    for row in bad[:MAX_LISTED]:
+        table = found_tables[bisect_right(rows.starts, row) - 1]
+        lines.append(f"  {table.place(rows.where[row])}: {rows.problems[row]}")
+    if len(bad) > MAX_LISTED:
+        lines.append(f"  and {len(bad) - MAX_LISTED:,} more")
+    are = "row is" if len(rows.values) == 1 else "rows is" if len(bad) == 1 else "rows are"
+    listed = "\n".join(lines)
+    raise InputError(f"{name}: {len(bad):,} of {len(rows.values):,} {are} bad; repair or drop:\n{listed}")

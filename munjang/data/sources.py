@@ -1,0 +1,96 @@
+"""Sources of rows: a file, a folder of files, a list of either, or a dataset of the Hub."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from munjang.data.files import STDIN, label
+from munjang.data.labels import NO_AGREEMENT
+from munjang.data.tables import Choose, Row, format_of, place, read_rows
+from munjang.errors import InputError, MissingExtra
+
+HUB = "hub:"
+CHUNK = 4096  # rows of a Hub dataset at a time
+Sources: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of one file or dataset."""
+
+    name: str
+    read: Callable[[Choose], Iterator[Row]]
+    place: Callable[[int], str]  # what an error calls a row
+
+
+def tables(source: Sources, format: str | None = None) -> list[Table]:
+    """Every table of a source, in the order in which rows are numbered."""
+    if not isinstance(source, (str, os.PathLike)):
+        if not source:
+            raise InputError("No data: the list of files is empty")
+        return [table for item in source for table in tables(item, format)]
+    if os.fspath(source).startswith(HUB):
+        return [_hub(os.fspath(source))]
+    if os.fspath(source) == STDIN or not Path(source).is_dir():
+        if os.fspath(source) != STDIN and not Path(source).exists():
+            raise InputError(f"{source}: no such file or folder; a dataset of the Hub is written {HUB}owner/name")
+        return [_file(source, format)]
+    files = [path for path in sorted(Path(source).iterdir()) if path.is_file() and _is_table(path)]
+    if not files:
+        raise InputError(f"{source}: no tables in this folder (.csv, .tsv, .jsonl, .parquet, .txt, compressed or not)")
+    return [_file(path, format) for path in files]
+
+
+def name_of(found: Sequence[Table]) -> str:
+    """What errors and reports call the whole."""
+    return found[0].name if len(found) == 1 else f"{found[0].name} and {len(found) - 1} more"
+
+
+def _file(path: str | os.PathLike[str], format: str | None) -> Table:
+    format_of(path, format)  # a name that doesn't tell is an error before anything is read
+    return Table(label(path), lambda choose: read_rows(path, choose, format), lambda where: place(path, where, format))
+
+
+def _is_table(path: Path) -> bool:
+    try:
+        return not path.name.startswith(".") and bool(format_of(path))
+    except InputError:
+        return False
+
+
+def _hub(source: str) -> Table:
+    """`hub:owner/name`, `hub:owner/name/configuration`, either with `:split` behind; the split is train by default."""
+    name, _, split = source.removeprefix(HUB).partition(":")
+    owner, _, rest = name.partition("/")
+    dataset, _, configuration = rest.partition("/")
+    if not owner or not dataset:
+        raise InputError(f"{source!r} is no dataset; write {HUB}owner/name or {HUB}owner/name:split")
+    read = partial(_hub_rows, f"{owner}/{dataset}", configuration or None, split or "train")
+    return Table(source, read, lambda where: f"{source}, row (from 0) {where}")
+
+
+def _hub_rows(name: str, configuration: str | None, split: str, choose: Choose) -> Iterator[Row]:
+    try:
+        datasets = import_module("datasets")
+    except ImportError:
+        raise MissingExtra("datasets", "datasets", "Reading a dataset of the Hub") from None
+    try:
+        rows: Any = datasets.load_dataset(name, configuration, split=split)
+    except (ValueError, OSError) as error:  # an unknown split or configuration, an unknown name, no connection
+        raise InputError(f"{HUB}{name}, split {split!r}, can't be loaded: {error}") from error
+    names = choose(list(rows.column_names))
+    # Classes are stored as numbers of names; -1 is SNLI's "no agreement".
+    classes = {column: list(getattr(rows.features[column], "names", None) or ()) for column in names}
+    where = 0
+    for chunk in rows.select_columns(names).iter(batch_size=CHUNK):
+        columns = [
+            [named[value] if value != -1 else NO_AGREEMENT for value in chunk[column]] if named else chunk[column]
+            for column, named in classes.items()
+        ]
+        for values in zip(*columns, strict=True):
+            yield where, list(values)
+            where += 1
