@@ -1,0 +1,58 @@
+"""What denoising objectives do to texts before the network sees them, reproducibly.    T tokens, B texts."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from munjang.objectives.base import IGNORED
+from munjang.text.flat import cumulative
+from munjang.types import Bools, Ids, Ints
+
+
+@dataclass(frozen=True)
+class Corrupted:
+    """Texts with special tokens, damaged, and what has to be predicted."""
+
+    ids: Ids
+    lengths: Ints
+    targets: Ints  # one for each token of the texts that have to be predicted
+    target_lengths: Ints
+
+
+def delete(
+    ids: Ids, lengths: Ints, is_special: Bools, vocab_size: int, mask_id: int | None, random: np.random.Generator
+) -> Corrupted:
+    """Three of five tokens are left out, at least one of each text stays; the whole text has to be predicted (TSDAE)."""
+    text_of = np.repeat(np.arange(len(lengths)), lengths)
+    draw = random.random(len(ids))
+    draw[is_special] = -1.0  # always kept
+    kept = draw < 1 - DELETED
+    # a text of which nothing would be left keeps the token with the smallest draw
+    some = np.bincount(text_of[kept & ~is_special], minlength=len(lengths))
+    order = np.lexsort((np.where(is_special, 2.0, draw), text_of))
+    first = order[np.minimum(cumulative(lengths)[:-1], len(order) - 1)]
+    rescued = first[(some == 0) & (lengths > 0)]
+    kept[rescued] = True
+    return Corrupted(
+        ids[kept], np.bincount(text_of[kept], minlength=len(lengths)).astype(np.int64), ids.astype(np.int64), lengths
+    )
+
+
+def mask(
+    ids: Ids, lengths: Ints, is_special: Bools, vocab_size: int, mask_id: int | None, random: np.random.Generator
+) -> Corrupted:
+    """BERT's: of 15 % of the tokens, 80 % become the mask, 10 % any other token, 10 % stay; those are predicted."""
+    assert mask_id is not None
+    chosen = (random.random(len(ids)) < MASKED) & ~is_special
+    how = random.random(len(ids))
+    damaged = np.where(chosen & (how < 0.8), mask_id, ids)
+    strange = random.integers(0, vocab_size, len(ids))
+    damaged = np.where(chosen & (how >= 0.8) & (how < 0.9), strange, damaged)
+    targets = np.where(chosen, ids, IGNORED).astype(np.int64)
+    return Corrupted(damaged.astype(np.int32), lengths, targets, lengths)
+
+
+DELETED = 0.6  # of the tokens, as in the TSDAE paper
+MASKED = 0.15
+CORRUPTIONS: dict[str, Callable[..., Corrupted]] = {"delete": delete, "mask": mask}

@@ -1,0 +1,258 @@
+"""The training loop: draw, step, update, look, save, from any place in the run to its end."""
+
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from munjang.errors import MunjangError
+from munjang.runtime.pipeline import ahead
+from munjang.runtime.progress import Progress
+from munjang.training.chunks import Work, cut
+from munjang.training.config import TrainConfig
+from munjang.training.optimizer import Average, Optimizer, rate_at
+from munjang.training.processes import Processes
+from munjang.training.run import Run
+from munjang.training.step import Gradients, Step
+from munjang.training.tasks import Draw, Task, draws
+from munjang.training.trainee import Trainee
+
+# Tokens at once: activations of a base-sized encoder take about 0.4 MB a token in bf16 and twice that in fp32
+BUDGETS = {"cpu": 8192, "cuda": 65536, "mps": 16384}
+Evaluate = Callable[[Any], dict[str, Any]]  # a model to {"main": score, ...}, for the log
+
+
+@dataclass
+class Position:
+    """Where a run stands: all of it is in the checkpoint."""
+
+    update: int = 0
+    epoch: int = 0
+    index: int = 0  # of the next batch in the epoch
+    budget: int = 0
+    best: float | None = None
+    best_update: int = 0
+    num_worse: int = 0
+    is_stopped: bool = False
+    recent: list[float] = field(default_factory=list)  # losses since the last line of the log
+
+
+class Loop:
+    """One run. `__call__` takes it from where it stands to its end."""
+
+    def __init__(
+        self, trainee: Trainee, tasks: Sequence[Task], processes: Processes, config: TrainConfig, num_updates: int
+    ) -> None:
+        self.trainee, self.tasks, self.processes, self.config = trainee, tasks, processes, config
+        self.num_updates = num_updates
+        objectives = [task.objective for task in tasks]
+        dtype = _dtype(config.dtype, processes.device)
+        self.step = Step(trainee.network, processes, trainee.shapes, config.seed, dtype, config.gradient_cache)
+        self.optimizer = Optimizer(trainee.network, objectives, config)
+        self.gradients = Gradients(trainee.network, objectives, processes)
+        self.average = None if config.ema is None else Average(trainee.network, config.ema)
+        self.at = Position(budget=config.batch_tokens or BUDGETS[processes.device.type])
+        self.run: Run | None = None
+        self.evaluate: Evaluate | None = None
+        self.best_weights: dict[str, Tensor] | None = None
+        self.on_log: Callable[[dict[str, Any]], None] = lambda line: None
+        self._pending: deque[tuple[int, list[Draw], Callable[[], float]]] = deque()
+        self._clock, self._seen = time.monotonic(), 0
+
+    def __call__(self, evaluate_every: int, save_every: int) -> None:
+        """Train to the end."""
+        config, at = self.config, self.at
+        total = self.num_updates * config.accumulate
+        shows = not config.quiet and self.processes.is_main
+        with (
+            Progress(total, "training", enabled=None if shows else False) as bar,
+            closing(self._work(total - at.update * config.accumulate)) as stream,
+        ):
+            bar.skip(at.update * config.accumulate)
+            while at.update < self.num_updates and not at.is_stopped:
+                some = [next(stream) for _ in range(config.accumulate)]
+                self._update(some)
+                bar.advance(len(some))
+                if at.recent:
+                    bar.label = f"training, loss {at.recent[-1]:.4f}"
+                is_last = at.update == self.num_updates
+                is_looked_at = self.evaluate is not None and (at.update % evaluate_every == 0 or is_last)
+                if is_looked_at or is_last or at.update % save_every == 0:
+                    self._settle(keep=0)
+                    if is_looked_at:
+                        self._look()
+                    self._save()
+
+    def _work(self, count: int) -> Iterator[tuple[Draw, Work]]:
+        """Batches, cut and in memory from which a GPU copies, a few ahead of the network."""
+
+        def jobs() -> Iterator[Callable[[], tuple[Draw, Work]]]:
+            source = draws(self.tasks, self.config, self.at.epoch, self.at.index)
+            for _ in range(count):
+                yield partial(self._make, next(source))
+
+        return ahead(jobs(), 2 if self.processes.device.type == "cuda" else 1)
+
+    def _make(self, draw: Draw) -> tuple[Draw, Work]:
+        task = self.tasks[draw.task]
+        random = np.random.default_rng([self.config.seed, draw.epoch, draw.index])
+        batch = task.batches(draw.rows, self.processes.rank, self.processes.world, random)
+        return draw, cut(batch, task.objective.is_separable, self.at.budget, self.processes.device)
+
+    def _update(self, some: list[tuple[Draw, Work]]) -> None:
+        loss = self._gradient(some)
+        self.optimizer.update(self.at.update, self.num_updates)
+        self.at.update += 1
+        last = some[-1][0]
+        self.at.epoch, self.at.index = last.epoch, last.index + 1
+        if self.average is not None:
+            self.average.update(self.at.update)
+        self._pending.append((self.at.update, [draw for draw, _ in some], _later(loss)))
+        self._seen += sum(len(draw.rows) for draw, _ in some)
+        self._settle(keep=1)  # a loss is looked at one update later: the device is never waited for
+
+    def _gradient(self, some: list[tuple[Draw, Work]]) -> Tensor:
+        """The loss of some batches, whose gradient is in `.grad`; with smaller chunks where memory runs out."""
+        while True:
+            try:
+                loss = size = torch.zeros((), device=self.processes.device)
+                for place, (draw, work) in enumerate(some):
+                    number = self.at.update * self.config.accumulate + place
+                    own_loss, own_size = self.step(number, work, self.tasks[draw.task].objective)
+                    loss, size = loss + own_loss, size + own_size
+                return self.gradients.finish(loss, size)
+            except torch.OutOfMemoryError as error:
+                # other processes would wait for this one's exchange: only a single one can try again
+                if self.at.budget < 64 or self.processes.world > 1:
+                    raise MunjangError(
+                        f"A chunk of {self.at.budget} tokens does not fit into memory; "
+                        "lower batch_tokens, or batch_size where gradient_cache is off."
+                    ) from error
+            self.at.budget //= 2
+            self.optimizer.adam.zero_grad(set_to_none=True)
+            torch.cuda.empty_cache()
+            some = [(draw, self._recut(draw, work)) for draw, work in some]
+
+    def _recut(self, draw: Draw, work: Work) -> Work:
+        is_separable = self.tasks[draw.task].objective.is_separable
+        return cut(work.batch, is_separable, self.at.budget, self.processes.device)
+
+    def _settle(self, keep: int) -> None:
+        """Look at the losses that are due; one that is no number ends the run before it is saved."""
+        while len(self._pending) > keep:
+            update, drawn, value = self._pending.popleft()
+            loss = value()
+            if not math.isfinite(loss):
+                where = "; ".join(
+                    f"{self.tasks[draw.task].name}, rows {', '.join(map(str, draw.rows[:8].tolist()))}"
+                    f"{', ...' if len(draw.rows) > 8 else ''}"
+                    for draw in drawn
+                )
+                kept = "the last checkpoint is good" if self.run is not None else "nothing was saved"
+                raise MunjangError(
+                    f"The loss of update {update} is {loss} (batch of {where}); {kept}. "
+                    "Look at those rows (counted from 0), lower the learning rate or set clip."
+                )
+            self.at.recent.append(loss)
+            if update % self.config.log_every == 0 or update == self.num_updates:
+                self._log(update)
+
+    def _log(self, update: int) -> None:
+        losses, self.at.recent = self.at.recent, []
+        now = time.monotonic()
+        line = {
+            "step": update,
+            "epoch": self.at.epoch,
+            "loss": sum(losses) / len(losses),
+            "learning_rate": rate_at(update - 1, self.num_updates, self.config) * self.config.learning_rate,
+            "examples_per_s": self._seen / max(now - self._clock, 1e-9),
+        }
+        self._clock, self._seen = now, 0
+        self._write(line)
+
+    def _write(self, line: dict[str, Any]) -> None:
+        if self.processes.is_main:
+            if self.run is not None:
+                self.run.log(line)
+            self.on_log(line)
+
+    def _look(self) -> None:
+        """Evaluate, remember the best, and see whether it is time to stop."""
+        assert self.evaluate is not None
+        at, found = self.at, {}
+        if self.processes.is_main:
+            found = self.evaluate(self.trainee.snapshot(self._kept()))
+        found = self.processes.tell(found)
+        self._write({"step": at.update, "evaluation": found})
+        if at.best is None or found["main"] > at.best:
+            at.best, at.best_update, at.num_worse = found["main"], at.update, 0
+            self.best_weights = {name: value.cpu().clone() for name, value in self._kept().items()}
+            if self.run is not None and self.processes.is_main:
+                self.run.save_best(self.best_weights)
+        else:
+            at.num_worse += 1
+        at.is_stopped = self.config.patience is not None and at.num_worse >= self.config.patience
+        self._clock = time.monotonic()
+
+    def _kept(self) -> dict[str, Tensor]:
+        """The weights that are evaluated and saved."""
+        return self.trainee.weights() if self.average is None else self.average.weights
+
+    def _save(self) -> None:
+        if self.run is None or not self.processes.is_main:
+            return
+        tensors = {f"network.{name}": value for name, value in self.trainee.weights().items()}
+        for place, task in enumerate(self.tasks):
+            tensors |= {f"objectives.{place}.{name}": value for name, value in task.objective.state_dict().items()}
+        tensors |= {f"adam.{name}": value for name, value in self.optimizer.state().items()}
+        if self.average is not None:
+            tensors |= {f"average.{name}": value for name, value in self.average.weights.items()}
+        self.run.save(self.at.update, tensors, asdict(self.at))
+
+    def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
+        """Take up a checkpoint."""
+
+        def under(prefix: str) -> dict[str, Tensor]:
+            return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+
+        self.trainee.restore(under("network."))
+        for place, task in enumerate(self.tasks):
+            task.objective.load_state_dict(under(f"objectives.{place}."))
+        self.optimizer.restore(under("adam."))
+        if self.average is not None:
+            for name, value in under("average.").items():
+                self.average.weights[name].copy_(value)
+        self.at = Position(**{name: value for name, value in state.items() if name != "step"})
+        if self.at.best is not None and self.run is not None:
+            self.best_weights = self.run.best()
+
+
+def _dtype(name: str | None, device: torch.device) -> torch.dtype:
+    if name is None:
+        has_bf16 = device.type == "cuda" and torch.cuda.is_bf16_supported()
+        return torch.bfloat16 if has_bf16 else torch.float32
+    return {"float32": torch.float32, "bfloat16": torch.bfloat16}[name]
+
+
+def _later(loss: Tensor) -> Callable[[], float]:
+    """The loss as a number when it is asked for; until then the device works on."""
+    if loss.device.type != "cuda":
+        return lambda: float(loss)
+    host = torch.empty((), pin_memory=True)
+    host.copy_(loss, non_blocking=True)
+    ready = torch.cuda.Event()  # type: ignore[no-untyped-call]
+    ready.record()
+
+    def value() -> float:
+        ready.synchronize()
+        return float(host)
+
+    return value

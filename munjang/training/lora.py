@@ -1,0 +1,36 @@
+"""LoRA through peft: small adapters beside the encoder's weights are trained, and folded into them at the end."""
+
+from typing import Any, TypeVar
+
+from torch import nn
+
+from munjang.errors import MissingExtra, UnsupportedModel
+from munjang.nn.encoder import Encoder
+
+N = TypeVar("N", bound=nn.Module)
+# `up` is computed together with the activation behind it, which an adapter beside it would come too late for
+TARGETS = ["qkv", "out", "down"]
+
+
+def add_adapters(network: nn.Module, rank: int) -> None:
+    """Freeze the encoder and put adapters of this rank beside its products; what stands behind it keeps learning."""
+    try:
+        from peft import LoraConfig, inject_adapter_in_model
+    except ImportError:
+        raise MissingExtra("peft", "lora", "Training adapters (LoRA)") from None
+    encoder: Any = getattr(network, "encoder", None)
+    if not isinstance(encoder, Encoder):
+        raise UnsupportedModel("lora_rank is for encoders that Munjang computes itself.")
+    encoder.requires_grad_(False)
+    config = LoraConfig(r=rank, lora_alpha=2 * rank, target_modules=TARGETS, lora_dropout=0.0)
+    inject_adapter_in_model(config, encoder)
+
+
+def merge(network: N) -> N:
+    """Without adapters: their products added to the weights. A network that has none is left as it is."""
+    for parent in list(network.modules()):
+        for name, child in list(parent.named_children()):
+            if hasattr(child, "lora_A") and hasattr(child, "merge"):
+                child.merge()
+                setattr(parent, name, child.get_base_layer())
+    return network

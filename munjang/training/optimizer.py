@@ -1,0 +1,119 @@
+"""AdamW with rates by layer, the schedule of the rate, and a moving average of the weights."""
+
+import math
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from munjang.nn.encoder import Encoder
+from munjang.training.config import TrainConfig
+
+Named = list[tuple[str, nn.Parameter]]
+
+
+def linear(done: float) -> float:
+    """From 1 to 0."""
+    return 1 - done
+
+
+def cosine(done: float) -> float:
+    """From 1 to 0, slowly at both ends."""
+    return (1 + math.cos(math.pi * done)) / 2
+
+
+SCHEDULES: dict[str, Callable[[float], float]] = {"linear": linear, "cosine": cosine, "constant": lambda done: 1.0}
+
+
+def rate_at(step: int, num_steps: int, config: TrainConfig) -> float:
+    """The share of the highest rate at which update `step` (from 0) is made.
+
+    >>> [round(rate_at(step, 10, TrainConfig(warmup=0.2)), 2) for step in range(10)]
+    [0.5, 1.0, 1.0, 0.88, 0.75, 0.62, 0.5, 0.38, 0.25, 0.12]
+    """
+    rising = math.ceil(config.warmup * num_steps)
+    if step < rising:
+        return (step + 1) / rising
+    return SCHEDULES[config.schedule]((step - rising) / max(num_steps - rising, 1))
+
+
+class Optimizer:
+    """AdamW over the network and what objectives own."""
+
+    def __init__(self, network: nn.Module, objectives: Sequence[nn.Module], config: TrainConfig) -> None:
+        self.config = config
+        self.named: Named = [(f"network.{name}", p) for name, p in network.named_parameters() if p.requires_grad]
+        for place, objective in enumerate(objectives):
+            self.named += [(f"objectives.{place}.{name}", p) for name, p in objective.named_parameters()]
+        depths = _depths(network)
+        groups: dict[tuple[float, float], list[nn.Parameter]] = {}
+        for name, parameter in self.named:
+            rate = config.learning_rate * config.layer_decay ** depths.get(id(parameter), 0)
+            if name.startswith("objectives."):
+                rate = config.learning_rate if config.head_rate is None else config.head_rate
+            decay = config.weight_decay if parameter.ndim > 1 else 0.0  # biases and norms are left alone
+            groups.setdefault((rate, decay), []).append(parameter)
+        is_fused = all(p.device.type == "cuda" for _, p in self.named)
+        self.adam = torch.optim.AdamW(
+            [{"params": some, "highest": rate, "weight_decay": decay} for (rate, decay), some in groups.items()],
+            lr=config.learning_rate,
+            fused=is_fused,
+            foreach=None if is_fused else True,
+        )
+
+    def update(self, step: int, num_steps: int) -> None:
+        """One update, and the gradients are gone."""
+        if self.config.clip is not None:
+            nn.utils.clip_grad_norm_([p for _, p in self.named], self.config.clip, foreach=True)
+        share = rate_at(step, num_steps, self.config)
+        for group in self.adam.param_groups:
+            group["lr"] = group["highest"] * share
+        self.adam.step()
+        self.adam.zero_grad(set_to_none=True)
+
+    def state(self) -> dict[str, Tensor]:
+        """What AdamW remembers, by the parameter's name."""
+        found = {}
+        for name, parameter in self.named:
+            for key, value in self.adam.state.get(parameter, {}).items():
+                found[f"{key}.{name}"] = value
+        return found
+
+    def restore(self, state: dict[str, Tensor]) -> None:
+        """Take up what `state` gave."""
+        for name, parameter in self.named:
+            for key in ("step", "exp_avg", "exp_avg_sq"):
+                value = state.get(f"{key}.{name}")
+                if value is not None:
+                    # AdamW counts on the host, unless it is fused
+                    where = parameter.device if key != "step" or self.adam.defaults["fused"] else torch.device("cpu")
+                    self.adam.state[parameter][key] = value.to(where)
+
+
+def _depths(network: nn.Module) -> dict[int, int]:
+    """How many layers stand above each parameter of the encoder."""
+    encoder = getattr(network, "encoder", None)
+    if not isinstance(encoder, Encoder):
+        return {}
+    top = len(encoder.blocks)
+    found = {id(p): top for p in encoder.parameters()}  # embeddings, until a block says otherwise
+    for place, block in enumerate(encoder.blocks):
+        found |= {id(p): top - 1 - place for p in block.parameters()}
+    if encoder.final_norm is not None:
+        found |= {id(p): 0 for p in encoder.final_norm.parameters()}
+    return found
+
+
+class Average:
+    """A moving average of the network's weights; what it holds is what is evaluated and saved."""
+
+    def __init__(self, network: nn.Module, decay: float) -> None:
+        self.decay = decay
+        self.network = network
+        self.weights = {name: p.detach().clone() for name, p in network.named_parameters()}
+
+    def update(self, step: int) -> None:
+        """After an update; young averages forget faster, or the start would weigh on all of a short run."""
+        decay = min(self.decay, (1 + step) / (10 + step))
+        parameters = [p.detach() for _, p in self.network.named_parameters()]
+        torch._foreach_lerp_(list(self.weights.values()), parameters, 1 - decay)

@@ -1,0 +1,164 @@
+"""The folder of a run, beside the model it makes: what is needed to go on, and to tell afterwards what happened.
+
+OUT.training/run.json         settings and data; a run with others is refused
+OUT.training/log.jsonl        losses and evaluations, one object a line
+OUT.training/step-000120/     the newest checkpoint: weights.safetensors and state.json
+OUT.training/best.safetensors the best weights so far, where there is an evaluation
+OUT.training/lock             held while a process works on it
+"""
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from munjang.data.files import replacing
+from munjang.data.locks import locked
+from munjang.errors import CheckpointError, InputError
+
+STEP = re.compile(r"step-(\d+)")
+
+
+class Run:
+    """A run's folder. Enter it to hold its lock: two runs never write into one."""
+
+    def __init__(self, output: Path) -> None:
+        self.output = output
+        self.folder = output.with_name(output.name + ".training")
+        self._lock: int | None = None
+
+    def __enter__(self) -> "Run":
+        self.folder.parent.mkdir(parents=True, exist_ok=True)
+        self._lock = locked(self.folder, self.output)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not (self.folder / "run.json").exists():  # refused before anything was done
+            with suppress(OSError):
+                (self.folder / "lock").unlink()
+                self.folder.rmdir()
+        if self._lock is not None:
+            os.close(self._lock)
+
+    def begin(self, settings: Mapping[str, object]) -> None:
+        """A new run; one that is there has to be gone on with, or dropped by hand."""
+        if self.newest() is not None:
+            raise InputError(
+                f"{self.folder} holds a run already; go on with it (resume=True, --resume), "
+                f"choose another output, or delete that folder."
+            )
+        for path in (self.folder / "log.jsonl", self.folder / "best.safetensors"):
+            path.unlink(missing_ok=True)
+        with replacing(self.folder / "run.json") as file:
+            file.write(json.dumps(settings, indent=1, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+
+    def check(self, settings: Mapping[str, object]) -> None:
+        """Refuse to go on with anything else than what was begun."""
+        try:
+            old = json.loads((self.folder / "run.json").read_bytes())
+        except FileNotFoundError:
+            raise InputError(f"There is no run to go on with in {self.folder}; leave resume out.") from None
+        changed = _changes(old, json.loads(json.dumps(settings)))
+        if changed:
+            raise InputError(
+                f"{self.folder} is a run with other settings: {'; '.join(changed[:8])}. "
+                "Go on with the same ones, or choose another output."
+            )
+
+    def save(self, step: int, tensors: Mapping[str, Tensor], state: Mapping[str, object]) -> None:
+        """A checkpoint, there whole or not at all; the one before it goes when this one is there."""
+        place = self.folder / f"step-{step:06d}"
+        fresh = place.with_name(place.name + ".saving")
+        shutil.rmtree(fresh, ignore_errors=True)
+        try:
+            fresh.mkdir()
+            _save_tensors(tensors, fresh / "weights.safetensors")
+            with replacing(fresh / "state.json") as file:
+                file.write(json.dumps({"step": step, **state}).encode())
+            if place.exists():  # written by a run that was killed before it could tell
+                shutil.rmtree(place)
+            fresh.rename(place)
+        except BaseException as error:
+            shutil.rmtree(fresh, ignore_errors=True)
+            if not isinstance(error, (OSError, SafetensorError)):
+                raise
+            before = self._steps()
+            kept = f"the one of step {before[-1]} is kept, go on from there with resume" if before else "there is none"
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise CheckpointError(f"The checkpoint {place} can't be written: {reason}; {kept}.") from error
+        for other in self._steps():
+            if other != step:
+                shutil.rmtree(self.folder / f"step-{other:06d}", ignore_errors=True)
+
+    def newest(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+        """Tensors and state of the last checkpoint."""
+        steps = self._steps()
+        if not steps:
+            return None
+        place = self.folder / f"step-{steps[-1]:06d}"
+        try:
+            return load_file(place / "weights.safetensors"), json.loads((place / "state.json").read_bytes())
+        except (OSError, SafetensorError, ValueError) as error:
+            raise CheckpointError(f"The checkpoint {place} can't be read: {error}. Delete it and start anew.") from None
+
+    def save_best(self, weights: Mapping[str, Tensor]) -> None:
+        """The best weights so far."""
+        temporary = self.folder / "best.safetensors.tmp"
+        _save_tensors(weights, temporary)
+        os.replace(temporary, self.folder / "best.safetensors")
+
+    def best(self) -> dict[str, Tensor]:
+        """What `save_best` kept."""
+        return load_file(self.folder / "best.safetensors")
+
+    def log(self, line: Mapping[str, object]) -> None:
+        """One more line of the log."""
+        with (self.folder / "log.jsonl").open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+    def read_log(self) -> list[dict[str, Any]]:
+        """All lines of the log; one that a killed run left half-written is dropped."""
+        path, lines = self.folder / "log.jsonl", []
+        if path.exists():
+            for line in path.read_text(encoding="utf-8").splitlines():
+                with suppress(ValueError):
+                    lines.append(json.loads(line))
+        return lines
+
+    def cut_log(self, step: int) -> None:
+        """Forget what was logged after the checkpoint from which the run goes on."""
+        kept = [line for line in self.read_log() if line["step"] <= step]
+        with replacing(self.folder / "log.jsonl") as file:
+            file.write("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in kept).encode())
+
+    def _steps(self) -> list[int]:
+        found = [STEP.fullmatch(path.name) for path in self.folder.iterdir()] if self.folder.is_dir() else []
+        return sorted(int(match[1]) for match in found if match)
+
+
+def _save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
+    save_file({name: tensor.detach().contiguous() for name, tensor in tensors.items()}, path)
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def _changes(old: Any, new: Any, name: str = "") -> list[str]:
+    """What differs, by its path."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        return [
+            change
+            for key in {**old, **new}
+            for change in _changes(old.get(key), new.get(key), f"{name}.{key}" if name else key)
+        ]
+    return [] if old == new else [f"{name} was {old!r:.60}, is now {new!r:.60}"]

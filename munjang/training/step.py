@@ -1,0 +1,167 @@
+"""The training step: a batch and an objective to gradients. Chunks, the gradient cache and gathering live here, once.
+
+b examples of this process, B of the whole batch, K sequences of each example, D width.
+
+Objectives of one example at a time are computed chunk by chunk. The others see the outputs of the whole batch, from
+all processes: every process computes the whole loss (a matrix product, little beside the encoder) and takes the
+gradient of its own rows from it, so that any number of processes gives the same gradient. If the batch is cut into
+several chunks, no chunk's activations are kept: they are computed a second time with the same dropout (gradient cache).
+Dropout is drawn from (seed, step, process, chunk), so that a run that goes on needs no random state of the past.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+
+import torch
+from torch import Tensor, nn
+
+from munjang.errors import InputError
+from munjang.nn.network import PairNetwork, SentenceNetwork
+from munjang.objectives.base import Objective
+from munjang.text.packing import Packed
+from munjang.training.chunks import Chunk, Work
+from munjang.training.processes import Processes
+
+
+class Step:
+    """Adds a batch's gradient to `.grad` of the network and the objective.
+
+    The gradient is that of loss times size; `Gradients` divides by all sizes once everything is added up.
+    """
+
+    def __init__(
+        self,
+        network: SentenceNetwork | PairNetwork,
+        processes: Processes,
+        shape: dict[str, tuple[int, ...]],
+        seed: int = 0,
+        dtype: torch.dtype = torch.float32,
+        is_cached: bool | None = None,
+    ) -> None:
+        self.network, self.processes, self.seed, self.dtype = network, processes, seed, dtype
+        self.shape = shape  # of one row of outputs, by what objectives need
+        self.is_cached = is_cached  # None: where the batch is cut into several chunks
+        self.number = 0
+
+    def __call__(self, number: int, work: Work, objective: Objective) -> tuple[Tensor, Tensor]:
+        """The loss times its size, and the size: of this process's part, or its share of the whole."""
+        self.number = number
+        if objective.is_separable:
+            return self._chunk_by_chunk(work, objective)
+        if self.is_cached and not objective.can_be_cached:
+            raise InputError(f"{type(objective).__name__} can't be cached; leave gradient_cache out.")
+        return self._whole(work, objective)
+
+    def _chunk_by_chunk(self, work: Work, objective: Objective) -> tuple[Tensor, Tensor]:
+        device = self.processes.device
+        loss, size = torch.zeros((), device=device), torch.zeros((), device=device)
+        for place, chunk in enumerate(work.chunks):
+            assert chunk.known is not None
+            assert chunk.order_of is not None
+            found = self._outputs(place, chunk, objective.needs)
+            is_by_text = objective.needs != "token_states"
+            outputs = found[chunk.order_of].split(chunk.num_examples) if is_by_text else (found,)
+            known = self._with_words(objective, chunk.known)
+            own_size = objective.size(outputs, known)
+            part = objective(outputs, known) * own_size
+            part.backward()
+            loss, size = loss + part.detach(), size + own_size
+        return loss, size
+
+    def _whole(self, work: Work, objective: Objective) -> tuple[Tensor, Tensor]:
+        assert work.known is not None
+        is_cached = len(work.chunks) > 1 if self.is_cached is None else self.is_cached
+        with torch.set_grad_enabled(not is_cached):
+            found = [self._outputs(place, chunk, objective.needs) for place, chunk in enumerate(work.chunks)]
+        empty = torch.zeros(0, *self.shape[objective.needs], device=self.processes.device)
+        own = torch.cat([each.detach() for each in found] or [empty])[work.order_of].requires_grad_()
+        outputs = self._of_all(own, work)
+        known = self._with_words(objective, work.known)
+        size = objective.size(outputs, known)
+        # everyone computes the whole: its share of it is what adds up
+        loss = objective(outputs, known) * size
+        loss.backward()
+        gradient = torch.empty_like(own)
+        if own.grad is not None:
+            gradient[work.order_of] = own.grad
+        for place, (chunk, part) in enumerate(
+            zip(work.chunks, gradient.split([len(each) for each in found] or [0]), strict=bool(found))
+        ):
+            with_graph = self._outputs(place, chunk, objective.needs) if is_cached else found[place]
+            torch.autograd.backward(with_graph, part)
+        share = 1 / self.processes.world
+        return loss.detach() * share, torch.as_tensor(size, device=loss.device) * share
+
+    def _of_all(self, own: Tensor, work: Work) -> list[Tensor]:
+        """Each column's outputs for the whole batch; gradients go to this process's own rows only."""
+        sizes, count = work.batch.sizes, work.batch.num_sequences
+        parts = self.processes.gather(own.detach(), [size * count for size in sizes])
+        parts[self.processes.rank] = own
+        columns = [part.reshape(count, size, *own.shape[1:]) for part, size in zip(parts, sizes, strict=True)]
+        return [torch.cat([each[column] for each in columns]) for column in range(count)]
+
+    def _outputs(self, place: int, chunk: Chunk, needs: str) -> Tensor:
+        """What the network makes of a chunk, with the dropout that belongs to it."""
+        torch.manual_seed(seed_of(self.seed, self.number, self.processes.rank, place))
+        with self._precision():
+            return self._forward(chunk.packed.to(self.processes.device), needs).float()
+
+    def _forward(self, batch: Packed, needs: str) -> Tensor:
+        network = self.network
+        if needs == "token_states":
+            states_TD: Tensor = network.encoder(batch)
+            return states_TD
+        if needs == "layers":
+            assert isinstance(network, SentenceNetwork)
+            return torch.stack([network.head(states, batch) for states in network.encoder.layers(batch)[1:]], dim=1)
+        outputs: Tensor = network(batch)
+        return outputs
+
+    def _precision(self) -> AbstractContextManager[None]:
+        if self.dtype == torch.float32:
+            return nullcontext()
+        return torch.autocast(self.processes.device.type, self.dtype)
+
+    def _with_words(self, objective: Objective, known: dict[str, Tensor]) -> dict[str, Tensor]:
+        if "words" not in objective.extras:
+            return known
+        return {**known, "words": self.network.encoder.embeddings.word.weight}
+
+
+class Gradients:
+    """Puts together what the steps of all processes have added up: one exchange for an update."""
+
+    def __init__(self, network: nn.Module, objectives: Sequence[Objective], processes: Processes) -> None:
+        self.processes = processes
+        self.shared = [p for p in network.parameters() if p.requires_grad]
+        for objective in objectives:
+            self.shared += [p for p in objective.parameters() if p.requires_grad]
+        # of these every process has the whole gradient, as it has computed the whole loss
+        self.whole = [p for each in objectives if not each.is_separable for p in each.parameters()]
+
+    def finish(self, loss: Tensor, size: Tensor) -> Tensor:
+        """Make the gradients those of the mean loss over all that was added up; gives that loss."""
+        if self.processes.world > 1:
+            for parameter in self.shared:
+                if parameter.grad is None:
+                    parameter.grad = torch.zeros_like(parameter)
+            for parameter in self.whole:
+                assert parameter.grad is not None
+                parameter.grad.div_(self.processes.world)
+            totals = torch.stack([loss.float(), size.float()])
+            self.processes.add_up([totals, *(p.grad for p in self.shared if p.grad is not None)])
+            loss, size = totals.unbind()
+        gradients = [p.grad for p in self.shared if p.grad is not None]
+        torch._foreach_div_(gradients, size.to(gradients[0].dtype))
+        return loss / size
+
+
+def seed_of(*numbers: int) -> int:
+    """One seed from several numbers, the same everywhere.
+
+    >>> seed_of(1, 2) == seed_of(1, 2) != seed_of(2, 1)
+    True
+    """
+    text = ",".join(map(str, numbers)).encode()
+    return int.from_bytes(hashlib.blake2b(text, digest_size=7).digest())

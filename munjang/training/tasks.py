@@ -1,0 +1,181 @@
+"""What a run learns from: datasets, each with its objective, read, tokenized and ready to be made into batches."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from munjang.bi_encoder import BiEncoder
+from munjang.cross_encoder import CrossEncoder
+from munjang.data.examples import Examples
+from munjang.data.mixing import mix
+from munjang.data.reading import read_examples
+from munjang.data.sampling import batches
+from munjang.data.tokens import TokenTable
+from munjang.errors import InputError
+from munjang.objectives import OBJECTIVES, WRAPPERS, make, wrap
+from munjang.objectives.base import Objective
+from munjang.training.batches import Batches
+from munjang.training.config import TrainConfig
+from munjang.training.step import seed_of
+from munjang.training.teachers import candidate_scores, vectors_of
+from munjang.training.trainee import Trainee
+from munjang.types import Ints
+
+TARGETS = ("labels", "scores")
+# what suits an objective, where the config says nothing: texts that occur twice are false negatives; a batch without
+# two of a label has no triplet
+SAMPLERS = {
+    **dict.fromkeys(("in_batch", "simcse", "cross_in_batch"), "no_duplicates"),
+    **dict.fromkeys(("batch_all_triplet", "batch_hard_triplet", "batch_semi_hard_triplet"), "by_label"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dataset:
+    """Examples and what is learned from them. `reading` holds options of `read_examples`, such as score_range."""
+
+    data: str | Path | Examples | Sequence[str]
+    objective: str = "classification"
+    options: Mapping[str, Any] = field(default_factory=dict)  # of the objective
+    reading: Mapping[str, Any] = field(default_factory=dict)
+    batch_size: int | None = None
+    sampler: str | None = None
+    prompts: tuple[str, ...] = ()  # in front of each column's texts
+    teacher: str | BiEncoder | CrossEncoder | None = None
+    guide: str | BiEncoder | None = None
+
+
+@dataclass(frozen=True)
+class Task:
+    """A dataset, ready."""
+
+    name: str
+    objective_name: str
+    objective: Objective
+    batches: Batches
+    batch_size: int
+    sampler: str
+
+    def epoch(self, seed: int, epoch: int) -> list[Ints]:
+        """The rows of each batch of an epoch."""
+        lengths = None
+        if self.sampler == "by_length":
+            lengths = np.sum([table.lengths for table in self.batches.tables], axis=0)
+        return batches(self.batches.examples, self.batch_size, self.sampler, seed, epoch, lengths=lengths)
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One batch of the run: where it stands, which task it is of, and its rows."""
+
+    epoch: int
+    index: int
+    task: int
+    rows: Ints
+
+
+def prepare(dataset: Dataset, trainee: Trainee, config: TrainConfig, cache: Path | None) -> Task:
+    """Read, check and tokenize a dataset, and build its objective."""
+    if dataset.objective not in OBJECTIVES:
+        make(dataset.objective, {})  # which says what there is
+    kind = OBJECTIVES[dataset.objective]
+    _check_kind(dataset.objective, kind, trainee)
+    examples = _read(dataset, kind)
+    facts: dict[str, Any] = dict(trainee.facts)
+    vectors: dict[str, Any] = {}
+    if examples.labels is not None:
+        facts["num_labels"] = max(len(examples.label_names), int(examples.labels.max()) + 1)
+    if dataset.teacher is not None:
+        teacher = _load(dataset.teacher, trainee.device)
+        if isinstance(teacher, CrossEncoder):
+            examples = candidate_scores(teacher, examples)
+        else:
+            vectors["teacher"] = vectors_of(teacher, examples, cache)
+            facts["teacher_width"] = teacher.dimension
+    if dataset.guide is not None:
+        guide = _load(dataset.guide, trainee.device)
+        assert isinstance(guide, BiEncoder)
+        vectors["guide"] = vectors_of(guide, examples, cache, normalize=True)
+    torch.manual_seed(seed_of(config.seed))  # of the objective's own parameters
+    objective = make(dataset.objective, facts, **dataset.options)
+    if config.matryoshka:
+        objective = wrap("matryoshka", objective, dims=config.matryoshka)
+    if config.adaptive_layers:
+        objective = wrap("adaptive_layers", objective)
+    _check_labels(examples, objective, trainee)
+    prompts = dataset.prompts or ("",) * len(examples.texts)
+    if len(prompts) != len(examples.texts):
+        raise InputError(f"{examples.name} has {len(examples.texts)} text columns, but {len(prompts)} prompts.")
+    tables = [
+        TokenTable.build([prompt + text for text in column] if prompt else column, trainee.tokenizer, cache)
+        for prompt, column in zip(prompts, examples.texts, strict=True)
+    ]
+    made = Batches(examples, tables, objective.to(trainee.device), trainee.tokenizer, trainee.pad_id, vectors)
+    sampler = dataset.sampler or config.sampler or SAMPLERS.get(dataset.objective, "random")
+    size = dataset.batch_size or config.batch_size
+    return Task(examples.name, dataset.objective, made.objective, made, size, sampler)
+
+
+def draws(tasks: Sequence[Task], config: TrainConfig, epoch: int = 0, index: int = 0) -> Iterator[Draw]:
+    """The batches of the run from a place on, for ever; the same ones whenever they are asked for."""
+    while True:
+        lists = [task.epoch(seed_of(config.seed, place), epoch) for place, task in enumerate(tasks)]
+        order = mix([len(each) for each in lists], config.mixing, config.seed, epoch, config.temperature)
+        used = [0] * len(tasks)
+        for place, which in enumerate(order.tolist()):
+            rows = lists[which][used[which] % len(lists[which])]
+            used[which] += 1
+            if place >= index:
+                yield Draw(epoch, place, which, rows)
+        epoch, index = epoch + 1, 0
+
+
+def num_draws(tasks: Sequence[Task], config: TrainConfig) -> int:
+    """Batches of the first epoch."""
+    sizes = [len(task.epoch(seed_of(config.seed, place), 0)) for place, task in enumerate(tasks)]
+    return len(mix(sizes, config.mixing, config.seed, 0, config.temperature))
+
+
+def _read(dataset: Dataset, kind: type[Objective]) -> Examples:
+    if isinstance(dataset.data, Examples):
+        return dataset.data
+    wanted = [name for name in TARGETS if name in kind.extras]
+    if dataset.teacher is not None:  # which says what the file would
+        wanted = []
+    reading = {"target": wanted[0] if wanted else None, "num_texts": kind.num_texts, **dataset.reading}
+    return read_examples(dataset.data, **reading)
+
+
+def _check_kind(name: str, kind: type[Objective], trainee: Trainee) -> None:
+    is_cross = kind.needs == "logits"
+    if is_cross != trainee.is_cross:
+        model, wanted = ("cross-encoder", "bi-encoder") if trainee.is_cross else ("bi-encoder", "cross-encoder")
+        fitting = [other for other, each in OBJECTIVES.items() if (each.needs == "logits") == trainee.is_cross]
+        raise InputError(f"{name} trains a {wanted}, this is a {model}; choose from {', '.join(sorted(fitting))}.")
+
+
+def _check_labels(examples: Examples, objective: Objective, trainee: Trainee) -> None:
+    """A cross-encoder's own head has to have a place for every label."""
+    model = trainee.model
+    if not isinstance(model, CrossEncoder) or examples.labels is None or "labels" not in objective.extras:
+        return
+    num_labels = int(examples.labels.max()) + 1
+    if model.num_labels == 1 and num_labels > 2:
+        raise InputError(f"{examples.name} has {num_labels} labels and the model one; create it with num_labels.")
+    if model.num_labels > 1 and num_labels > model.num_labels:
+        raise InputError(f"{examples.name} has {num_labels} labels, the model {model.num_labels}.")
+
+
+def _load(given: str | BiEncoder | CrossEncoder, device: torch.device) -> BiEncoder | CrossEncoder:
+    if not isinstance(given, str):
+        return given
+    from munjang import checkpoint
+
+    return (CrossEncoder if checkpoint.kind(given) == "cross" else BiEncoder).load(given, device=str(device))
+
+
+__all__ = ["WRAPPERS", "Dataset", "Draw", "Task", "draws", "num_draws", "prepare"]

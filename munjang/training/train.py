@@ -1,0 +1,172 @@
+"""`train`: a model, data and an objective to a trained model.
+
+>>> from munjang import BiEncoder, TrainConfig, train
+>>> model = BiEncoder.load("path/to/a/plain/bert")
+>>> train(model, "nli-train.tsv", "classification", TrainConfig(output="nli", evaluate=("sts-dev.tsv",)))
+"""
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from munjang import __version__
+from munjang.bi_encoder import BiEncoder
+from munjang.cross_encoder import CrossEncoder
+from munjang.data.examples import Examples
+from munjang.errors import InputError
+from munjang.evaluation import evaluate
+from munjang.training.card import write_card
+from munjang.training.config import TrainConfig, deciding
+from munjang.training.lora import add_adapters
+from munjang.training.loop import Loop
+from munjang.training.processes import Processes
+from munjang.training.report import write_report
+from munjang.training.run import Run
+from munjang.training.tasks import Dataset, Task, num_draws, prepare
+from munjang.training.trainee import Holder, Trainee
+
+Data = str | os.PathLike[str] | Examples | Dataset | Sequence[Dataset]
+
+
+def train(
+    model: Holder | str,
+    data: Data,
+    objective: str = "classification",
+    config: TrainConfig | None = None,
+    options: Mapping[str, Any] | None = None,
+    reading: Mapping[str, Any] | None = None,
+) -> Holder:
+    """Train a bi-encoder or cross-encoder, in place, and give it back.
+
+    `data` is a file, ready Examples, or a list of Dataset, each with an objective of its own. `options` are those of
+    the objective (margin=1.0), `reading` those of the file (score_range=(0, 5)). With `config.output` the model, a
+    report and what is needed to go on after a stop are written there.
+    """
+    config = config or TrainConfig()
+    datasets = _datasets(data, objective, options, reading)
+    processes = Processes(config.device)
+    holder = model if not isinstance(model, str) else _load(model, processes.device)
+    output = None if config.output is None else Path(config.output)
+    holds_folder = output is not None and processes.is_main
+    with Run(output) if holds_folder and output is not None else nullcontext() as run, torch.random.fork_rng():
+        _train(holder, datasets, config, processes, run, output)
+    return holder
+
+
+def _train(
+    holder: Holder,
+    datasets: list[Dataset],
+    config: TrainConfig,
+    processes: Processes,
+    run: Run | None,
+    output: Path | None,
+) -> None:
+    trainee = Trainee(holder, processes.device, config)
+    cache = None if output is None else output.with_name(output.name + ".training") / "cache"
+    tasks = [prepare(dataset, trainee, config, cache) for dataset in datasets]
+    if config.lora_rank is not None:
+        torch.manual_seed(config.seed)
+        add_adapters(trainee.network, config.lora_rank)
+    per_epoch = max(num_draws(tasks, config) / config.accumulate, 1)
+    num_updates = config.max_steps or max(math.ceil(config.epochs * per_epoch), 1)
+    loop = Loop(trainee, tasks, processes, config, num_updates)
+    loop.run = run
+    if config.evaluate:
+        loop.evaluate = lambda snapshot: _evaluate(snapshot, config.evaluate)
+    _begin(loop, run, _settings(holder, tasks, config, num_updates, processes.world), config, processes)
+    loop(
+        config.evaluate_every or max(round(per_epoch), 1),
+        config.save_every or max(num_updates // 20, 1),
+    )
+    if loop.best_weights is not None:
+        trainee.restore(loop.best_weights)
+    elif loop.average is not None:
+        trainee.restore(loop.average.weights)
+    trainee.give_back()
+    if run is not None and output is not None:
+        holder.save(output)
+        write_card(output, holder, tasks, run, config)
+        write_report(run.folder / "report.html", run, config)
+    processes.wait()
+
+
+def _begin(
+    loop: Loop, run: Run | None, settings: dict[str, object], config: TrainConfig, processes: Processes
+) -> None:
+    """A fresh start, or the place where an earlier run stopped, the same for all processes."""
+    found: Any = None
+    problem: Exception | None = None
+    if run is not None:
+        try:
+            if config.resume:
+                run.check(settings)
+                found = run.newest()
+                run.cut_log(0 if found is None else found[1]["step"])
+            else:
+                run.begin(settings)
+        except Exception as error:  # told to the others, which would wait for ever
+            problem = error
+    problem, found = processes.tell((problem, found))
+    if problem is not None:
+        raise problem
+    if found is not None:
+        loop.restore(*found)
+
+
+def _settings(
+    holder: Holder, tasks: Sequence[Task], config: TrainConfig, num_updates: int, world: int
+) -> dict[str, object]:
+    """What a run that goes on has to share with the one that was stopped."""
+    return {
+        "model": holder.fingerprint,
+        "data": {
+            f"{place} {task.name}": {
+                "rows": len(task.batches),
+                "hash": task.batches.examples.fingerprint,
+                "objective": task.objective_name,
+                "batch_size": task.batch_size,
+                "sampler": task.sampler,
+                "head": {name: list(value.shape) for name, value in task.objective.state_dict().items()},
+            }
+            for place, task in enumerate(tasks)
+        },
+        "config": deciding(config),
+        "num_updates": num_updates,
+        "processes": world,
+        "version": __version__,
+    }
+
+
+def _evaluate(snapshot: Any, sources: Sequence[str]) -> dict[str, Any]:
+    """Scores on every file; the first one's main score decides which weights are best."""
+    reports = [evaluate(snapshot, source) for source in sources]
+    each = {
+        report.dataset: {"kind": report.kind, "main": report.main, "metrics": report.metrics} for report in reports
+    }
+    return {"main": reports[0].metrics[reports[0].main], "name": reports[0].dataset, "on": each}
+
+
+def _datasets(
+    data: Data, objective: str, options: Mapping[str, Any] | None, reading: Mapping[str, Any] | None
+) -> list[Dataset]:
+    if isinstance(data, Dataset):
+        return [data]
+    if isinstance(data, (list, tuple)):
+        if not data or not all(isinstance(each, Dataset) for each in data):
+            raise InputError("Several datasets are given as a list of Dataset(data=..., objective=...).")
+        return list(data)
+    source = data if isinstance(data, Examples) else os.fspath(data)  # type: ignore[arg-type]  # the rest was taken above
+    return [Dataset(data=source, objective=objective, options=options or {}, reading=reading or {})]
+
+
+def _load(path: str, device: torch.device) -> Holder:
+    from munjang import checkpoint
+
+    kind: Any = CrossEncoder if checkpoint.kind(path) == "cross" else BiEncoder
+    model: Holder = kind.load(path, device=str(device), dtype="float32")
+    return model

@@ -1,0 +1,132 @@
+"""The model that is trained: its network in float32 on the device, and the way back to what a user holds."""
+
+import copy
+from collections.abc import Mapping
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from munjang import checkpoint
+from munjang.bi_encoder import BiEncoder
+from munjang.cross_encoder import CrossEncoder
+from munjang.errors import InputError, UnsupportedModel
+from munjang.nn.encoder import Embeddings, Encoder
+from munjang.nn.network import PairNetwork, SentenceNetwork
+from munjang.runtime.executor import pick_dtype
+from munjang.training.config import TrainConfig
+
+Holder = BiEncoder | CrossEncoder
+
+
+class Trainee:
+    """A copy of a model's network that learns; the model itself changes when `give_back` is called."""
+
+    def __init__(self, model: Holder, device: torch.device, config: TrainConfig) -> None:
+        if model._engine.replicas is not None:
+            raise InputError("A model on several devices can't be trained; load it on one (torchrun starts several).")
+        self.model, self.device = model, device
+        self.network: SentenceNetwork | PairNetwork = _in_float32(model).to(device)
+        if not isinstance(self.network, (SentenceNetwork, PairNetwork)):
+            raise UnsupportedModel(
+                f"{type(self.network).__name__} is computed by transformers as a whole and is not trained here; "
+                "CrossEncoder.create puts a new head on the encoder of any folder."
+            )
+        self.is_cross = isinstance(model, CrossEncoder)
+        self.tokenizer = copy.copy(model.tokenizer)
+        if config.max_length is not None:
+            checkpoint.check_length(model.model, config.max_length, self.tokenizer.single.num_special)
+            self.tokenizer.max_length = config.max_length
+        encoder = self.network.encoder
+        self.encoder = encoder if isinstance(encoder, Encoder) else None
+        self.pad_id = None if self.encoder is None else self.encoder.shape.pad_id
+        if config.dropout is not None:
+            _set_dropout(self.encoder, config.dropout)
+        self.network.train()
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Of one row of the network's outputs, by what an objective needs."""
+        if isinstance(self.model, CrossEncoder):
+            return {"logits": (self.model.num_labels,)}
+        width, layers = self.model.width, 0 if self.encoder is None else self.encoder.shape.num_layers
+        return {"embeddings": (width,), "layers": (layers, width), "token_states": (width,)}
+
+    @property
+    def facts(self) -> dict[str, int]:
+        """What objectives are built from."""
+        found = {"vocab_size": checkpoint.vocab_size_of(self.model.model)}
+        if isinstance(self.model, BiEncoder):
+            found["width"] = self.model.width
+        if self.encoder is not None:
+            found["num_layers"] = self.encoder.shape.num_layers
+            found["token_width"] = self.encoder.shape.width
+            found["word_width"] = self.encoder.shape.embedding_width or self.encoder.shape.width
+            found["num_heads"] = self.encoder.shape.num_heads
+        return found
+
+    def weights(self) -> dict[str, Tensor]:
+        """The network's parameters by name."""
+        return {name: parameter.detach() for name, parameter in self.network.named_parameters()}
+
+    def restore(self, weights: Mapping[str, Tensor]) -> None:
+        """Take up what `weights` gave."""
+        parameters = dict(self.network.named_parameters())
+        with torch.no_grad():
+            for name, value in weights.items():
+                parameters[name].copy_(value)
+
+    def snapshot(self, weights: Mapping[str, Tensor] | None = None) -> Holder:
+        """A copy as a user would load it, with these weights instead of the present ones if given."""
+        network = copy.deepcopy(self.network)
+        if weights is not None:
+            parameters = dict(network.named_parameters())
+            with torch.no_grad():
+                for name, value in weights.items():
+                    parameters[name].copy_(value)
+        network = _merged(network).requires_grad_(False)
+        model = replace(self.model.model, network=network, tokenizer=self.model.tokenizer)
+        kind = type(self.model)
+        return kind(model, self.device, pick_dtype(None, self.device))
+
+    def give_back(self) -> None:
+        """Put the trained weights into the model that was given."""
+        trained = _merged(copy.deepcopy(self.network))
+        model = self.model
+        with torch.no_grad():
+            model.network.load_state_dict(trained.state_dict())
+        model.network.to_compute(model.device, model.dtype)
+        model.tokenizer.max_length = self.tokenizer.max_length
+        model.__dict__.pop("fingerprint", None)  # of the weights before
+        model._options = None  # what is on disk there is another model now
+
+
+def _in_float32(model: Holder) -> SentenceNetwork | PairNetwork:
+    """A copy of the network; one that computes in 16 bits is read from its folder again, as it has lost digits."""
+    if model.dtype in (torch.float32, torch.int8):
+        return copy.deepcopy(model.network).float()
+    if model._options is None:
+        raise InputError(f"This model is in {model.dtype}; load it with dtype='float32' to train it.")
+    folder = checkpoint.resolve(model._options[0])
+    if isinstance(model, CrossEncoder):
+        return checkpoint.load_cross(folder).network
+    return checkpoint.load_bi(folder, model.network.modes).network
+
+
+def _set_dropout(encoder: Encoder | None, share: float) -> None:
+    if encoder is None:
+        raise InputError("dropout can be set for encoders that Munjang computes itself only.")
+    names = ("embedding_dropout", "attention_dropout", "out_dropout", "down_dropout")
+    encoder.shape = replace(encoder.shape, **{name: share for name in names})
+    for module in encoder.modules():
+        if isinstance(module, Embeddings):
+            module.dropout = share
+        elif module is not encoder and hasattr(module, "shape"):
+            module.shape = encoder.shape
+
+
+def _merged(network: SentenceNetwork | PairNetwork) -> SentenceNetwork | PairNetwork:
+    """Adapters folded into the weights they stand beside."""
+    from munjang.training.lora import merge
+
+    return merge(network)
