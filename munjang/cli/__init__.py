@@ -19,6 +19,7 @@ from munjang.errors import MunjangError, unknown
 VERBS = {
     "encode": ("munjang.cli.encode", "turn the texts of files into vectors; a run that was stopped goes on"),
     "similarity": ("munjang.cli.similarity", "say how similar texts are"),
+    "negatives": ("munjang.cli.negatives", "find hard negatives for pairs of texts, to train on"),
     "info": ("munjang.cli.info", "describe a model"),
     "export": ("munjang.cli.export", "write a model as ONNX, or as a sentence-transformers folder"),
     "bench": ("munjang.cli.bench", "measure how fast this machine is with a model"),
