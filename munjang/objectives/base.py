@@ -7,7 +7,7 @@ softmax head; it never calls or holds the encoder. To add one: a file here, and 
 """
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, TypeAlias
+from typing import TypeAlias
 
 from torch import Tensor, nn
 
@@ -34,15 +34,15 @@ class Objective(nn.Module):
     # logits: [B, C] for each pair: two columns are one pair; of more, the first is paired with every other
     # layers: [B, L, D] for each text column, the vectors that pooling after each layer gives, last layer last
     # token_states: [T, D], once
-    needs: ClassVar[str] = "embeddings"
-    num_texts: ClassVar[tuple[int, int | None]] = (2, 2)  # text columns: at least, at most (None: any number)
-    extras: ClassVar[tuple[str, ...]] = ()
-    passes: ClassVar[int] = 1  # how often every text goes through the network, with other dropout each time
+    needs: str = "embeddings"
+    num_texts: tuple[int, int | None] = (2, 2)  # text columns: at least, at most (None: any number)
+    extras: tuple[str, ...] = ()
+    passes: int = 1  # how often every text goes through the network, with other dropout each time
     # The loss is the mean of what each example costs by itself, so that a batch can be computed part by part. Others
     # compare examples of the batch with each other: they see all of it, from all processes.
-    is_separable: ClassVar[bool] = False
-    can_be_cached: ClassVar[bool] = True  # whether the network's outputs are all that its gradient goes through
-    corruption: ClassVar[str | None] = None  # what is done to the texts before: delete (tokens), mask (tokens)
+    is_separable: bool = False
+    can_be_cached: bool = True  # whether the network's outputs are all that its gradient goes through
+    corruption: str | None = None  # what is done to the texts before: delete (tokens), mask (tokens)
     num_sampled: int = 0  # cross-encoders: documents of other examples that each query is paired with as well
 
     def forward(self, outputs: Sequence[Tensor], extras: Extras) -> Tensor:

@@ -1,14 +1,13 @@
 """The paper's classification objective: softmax over a concatenation of the two vectors.    B examples, D width."""
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from munjang.errors import unknown
 from munjang.objectives.base import Extras, Objective
+from munjang.objectives.choice import choose
 
 # What may stand in a concatenation; the seven of the paper's ablation are "u,v", "|u-v|", "u*v", "|u-v|,u*v",
 # "u,v,u*v", "u,v,|u-v|" and "u,v,|u-v|,u*v".
@@ -23,19 +22,19 @@ PARTS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 class Classification(Objective):
     """Cross-entropy of a linear layer over (u, v, |u−v|). The layer is dropped after training."""
 
-    extras: ClassVar = ("labels",)
-    is_separable: ClassVar = True
+    extras = ("labels",)
+    is_separable = True
 
     def __init__(self, width: int, num_labels: int, concatenation: str = "u,v,|u-v|") -> None:
         super().__init__()
         self.parts = tuple(concatenation.replace(" ", "").split(","))
         for part in self.parts:
-            if part not in PARTS:
-                raise unknown("part of the concatenation", part, PARTS)
+            choose("part of the concatenation", part, PARTS)
         self.head = nn.Linear(len(self.parts) * width, num_labels)
 
     def logits(self, u_BD: Tensor, v_BD: Tensor) -> Tensor:
         """Of each label, for evaluation beside training."""
+        u_BD, v_BD = u_BD.to(self.head.weight.dtype), v_BD.to(self.head.weight.dtype)
         logits_BC: Tensor = self.head(torch.cat([PARTS[part](u_BD, v_BD) for part in self.parts], dim=-1))
         return logits_BC
 

@@ -5,7 +5,7 @@ Known as multiple negatives ranking, InfoNCE or NT-Xent.
 """
 
 from collections.abc import Sequence
-from typing import ClassVar
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -13,42 +13,76 @@ from torch import Tensor
 
 from munjang.objectives.base import Extras, Objective
 from munjang.objectives.blocks import ROWS, mean_by_rows
+from munjang.objectives.choice import positive
+from munjang.objectives.distances import unit
+
+
+@dataclass(frozen=True)
+class Side:
+    """Texts that search or are searched, column by column."""
+
+    vectors_MD: Tensor  # unit vectors
+    texts_M: Tensor
+    guide_MD: Tensor | None  # another model's
 
 
 class InBatch(Objective):
-    """Cross-entropy over cosines divided by a temperature; with `is_symmetric`, positives have to find their anchor too.
+    """Cross-entropy over cosines divided by a temperature.
 
-    A candidate whose text equals the anchor's or the positive's is left out: it would be a false negative.
+    With `is_symmetric`, positives have to find their anchor too.
+
+    A candidate whose text equals the anchor's or the positive's is left out: it would be a false negative. So is, with
+    `guide_margin`, each that a second model finds closer to the anchor than the positive less that margin.
     """
 
-    num_texts: ClassVar = (2, None)
-    extras: ClassVar = ("texts",)
+    num_texts: tuple[int, int | None] = (2, None)
+    extras: tuple[str, ...] = ("texts",)
 
-    def __init__(self, temperature: float = 0.05, is_symmetric: bool = False, block_rows: int = ROWS) -> None:
+    def __init__(
+        self,
+        temperature: float = 0.05,
+        is_symmetric: bool = False,
+        guide_margin: float | None = None,
+        block_rows: int = ROWS,
+    ) -> None:
         super().__init__()
-        self.temperature, self.is_symmetric, self.block_rows = temperature, is_symmetric, block_rows
+        self.temperature, self.is_symmetric = positive("temperature", temperature), is_symmetric
+        self.guide_margin, self.block_rows = guide_margin, int(positive("block_rows", block_rows))
+        if guide_margin is not None:
+            self.extras = ("texts", "guide")
 
     def forward(self, outputs: Sequence[Tensor], extras: Extras) -> Tensor:
-        unit = [F.normalize(vectors_BD.float(), dim=-1) for vectors_BD in outputs]
-        anchors_BD, candidates_MD = unit[0], torch.cat(unit[1:])
-        texts_BK = extras["texts"]
-        loss = self._find(anchors_BD, candidates_MD, texts_BK[:, 0], texts_BK[:, 1:].t().reshape(-1), extras)
-        if not self.is_symmetric:
-            return loss
-        back = self._find(unit[1], anchors_BD, texts_BK[:, 1], texts_BK[:, 0], extras)
-        return (loss + back) / 2
+        def side(columns: slice) -> Side:
+            guide_BKD = None if self.guide_margin is None else extras["guide"][:, columns]
+            return Side(
+                torch.cat([unit(vectors_BD) for vectors_BD in outputs[columns]]),
+                extras["texts"][:, columns].t().reshape(-1),
+                None if guide_BKD is None else unit(guide_BKD).transpose(0, 1).flatten(0, 1),
+            )
 
-    def _find(
-        self, from_BD: Tensor, to_MD: Tensor, text_of_B: Tensor, text_of_M: Tensor, extras: Extras
-    ) -> Tensor:
+        anchors = side(slice(0, 1))
+        loss = self._find(anchors, side(slice(1, None)))
+        return (loss + self._find(side(slice(1, 2)), anchors)) / 2 if self.is_symmetric else loss
+
+    def _find(self, rows: Side, candidates: Side) -> Tensor:
         """Candidate i is the one that row i has to find."""
-        wanted_B = torch.arange(len(from_BD), device=from_BD.device)
+        wanted_B = torch.arange(len(rows.vectors_MD), device=rows.vectors_MD.device)
 
         def loss_of(part: slice) -> Tensor:
-            scores_RM = from_BD[part] @ to_MD.t() / self.temperature
-            equal_RM = text_of_M[part, None] == text_of_M  # as the one to be found
-            equal_RM = equal_RM | (text_of_B[part, None] == text_of_M)
-            equal_RM[torch.arange(len(scores_RM)), wanted_B[part]] = False
-            return F.cross_entropy(scores_RM.masked_fill(equal_RM, float("-inf")), wanted_B[part], reduction="none")
+            scores_RM = rows.vectors_MD[part] @ candidates.vectors_MD.t() / self.temperature
+            is_left_out_RM = self._left_out(rows, candidates, part)
+            is_left_out_RM.diagonal(part.start).fill_(False)
+            hidden_RM = scores_RM.masked_fill(is_left_out_RM, float("-inf"))
+            return F.cross_entropy(hidden_RM, wanted_B[part], reduction="none")
 
-        return mean_by_rows(loss_of, len(from_BD), self.block_rows)
+        return mean_by_rows(loss_of, len(wanted_B), self.block_rows)
+
+    def _left_out(self, rows: Side, candidates: Side, part: slice) -> Tensor:
+        """Which candidates may be right answers as well: [R, M]."""
+        is_equal_RM = candidates.texts_M[part, None] == candidates.texts_M  # to the one that has to be found
+        is_equal_RM |= rows.texts_M[part, None] == candidates.texts_M
+        if self.guide_margin is not None and rows.guide_MD is not None and candidates.guide_MD is not None:
+            guide_RD = rows.guide_MD[part]
+            limit_R = (guide_RD * candidates.guide_MD[part]).sum(-1) - self.guide_margin
+            is_equal_RM |= guide_RD @ candidates.guide_MD.t() > limit_R[:, None]
+        return is_equal_RM

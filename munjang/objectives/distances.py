@@ -1,0 +1,53 @@
+"""How far vectors are from each other, and how close.    A, B rows, D width, R rows of a block."""
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+ROWS = 64  # the gradient of Manhattan distances holds R * B * D numbers on a GPU
+
+
+def full(vectors: Tensor) -> Tensor:
+    """The same in fp32 at least: losses are small differences of large sums."""
+    return vectors.float() if vectors.dtype in (torch.float16, torch.bfloat16) else vectors
+
+
+def unit(vectors: Tensor) -> Tensor:
+    """Of length one, in fp32 at least; the zero vector stays zero."""
+    return F.normalize(full(vectors), dim=-1)
+
+
+def dot(a_BD: Tensor, b_BD: Tensor) -> Tensor:
+    """Inner product of matching rows: [B]."""
+    return (full(a_BD) * full(b_BD)).sum(-1)
+
+
+def cosine(a_BD: Tensor, b_BD: Tensor) -> Tensor:
+    """Inner product of the directions of matching rows: [B]."""
+    return (unit(a_BD) * unit(b_BD)).sum(-1)
+
+
+def _manhattan_of_all(a_AD: Tensor, b_BD: Tensor) -> Tensor:
+    starts = range(0, len(a_AD), ROWS)
+    return torch.cat([torch.cdist(full(a_AD[start : start + ROWS]), full(b_BD), p=1) for start in starts])
+
+
+# Higher is closer; matching rows
+SIMILARITIES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"cosine": cosine, "dot": dot}
+
+# Lower is closer; matching rows. The gradient of a norm is 0 at 0, so equal texts do no harm.
+DISTANCES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "cosine": lambda a_BD, b_BD: 1 - cosine(a_BD, b_BD),
+    "euclidean": lambda a_BD, b_BD: torch.linalg.vector_norm(full(a_BD) - full(b_BD), dim=-1),
+    "manhattan": lambda a_BD, b_BD: (full(a_BD) - full(b_BD)).abs().sum(-1),
+}
+
+# The same from each row to each: [A, B]
+DISTANCES_OF_ALL: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "cosine": lambda a_AD, b_BD: 1 - unit(a_AD) @ unit(b_BD).t(),
+    # by a matrix product: the other way needs A * B * D numbers for the gradient
+    "euclidean": lambda a_AD, b_BD: torch.cdist(full(a_AD), full(b_BD), compute_mode="use_mm_for_euclid_dist"),
+    "manhattan": _manhattan_of_all,
+}

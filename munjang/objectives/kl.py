@@ -1,0 +1,47 @@
+"""Distillation of rankings: candidates share the probability as a teacher shares it.
+
+B queries, D width, K candidates.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from munjang.objectives.base import Extras, Objective
+from munjang.objectives.candidates import relevance
+from munjang.objectives.choice import choose, positive
+from munjang.objectives.distances import SIMILARITIES
+
+
+class KL(Objective):
+    """Kullback-Leibler divergence of the student's softmax over candidates from the teacher's, times temperature².
+
+    The square keeps the gradient's size whatever the temperature. `teacher_temperature` is for a teacher on another
+    scale, such as logits beside cosines; None: the same temperature.
+    """
+
+    num_texts = (3, None)
+    extras = ("scores",)
+    is_separable = True
+
+    def __init__(
+        self, temperature: float = 1.0, teacher_temperature: float | None = None, similarity: str = "dot"
+    ) -> None:
+        super().__init__()
+        self.temperature = positive("temperature", temperature)
+        self.teacher_temperature = positive("teacher_temperature", teacher_temperature or temperature)
+        self.similarity = choose("similarity", similarity, SIMILARITIES)
+
+    def forward(self, outputs: Sequence[Tensor], extras: Extras) -> Tensor:
+        values_BK = torch.stack([self.similarity(outputs[0], candidate_BD) for candidate_BD in outputs[1:]], dim=1)
+        scores_BK, is_there_BK = relevance(extras, values_BK)
+        # very low instead of -inf: a query without candidates costs 0 then, and not NaN
+        lowest = torch.finfo(values_BK.dtype).min
+        student_BK = (values_BK / self.temperature).masked_fill(~is_there_BK, lowest).log_softmax(1)
+        teacher_BK = (scores_BK / self.teacher_temperature).masked_fill(~is_there_BK, lowest).log_softmax(1)
+        costs_BK = (teacher_BK.exp() * (teacher_BK - student_BK)).masked_fill(~is_there_BK, 0)
+        return costs_BK.sum() / is_there_BK.any(1).sum().clamp(min=1) * self.temperature**2
+
+    def size(self, outputs: Sequence[Tensor], extras: Extras) -> Tensor:
+        return (~extras["scores"].isnan()).any(1).sum()
