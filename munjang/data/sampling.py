@@ -1,0 +1,178 @@
+"""Samplers: which examples share a batch, as a pure function of seed and epoch, so that a run can go on anywhere.
+
+They fix the batch of the whole run; `share` cuts it for the processes, so that their number changes nothing.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+
+from munjang.data.examples import Examples, number_texts
+from munjang.errors import InputError, unknown
+from munjang.types import Ints
+
+LOOK_AHEAD = 64  # groups that are tried where one does not fit a batch any more
+
+
+@dataclass(frozen=True)
+class Draw:
+    """What a sampler draws from."""
+
+    examples: Examples
+    size: int  # of a batch, in examples
+    random: np.random.Generator
+    lengths: Ints | None = None  # of each example's texts together, in tokens or characters
+
+
+def batches(
+    examples: Examples,
+    num_examples_per_batch: int,
+    kind: str = "random",
+    seed: int = 0,
+    epoch: int = 0,
+    *,
+    drop_last: bool = False,
+    lengths: Ints | None = None,
+) -> list[Ints]:
+    """The rows of every batch of an epoch, in order; every row occurs once.
+
+    Batches hold `num_examples_per_batch` rows; those that can't are smaller, and left out with `drop_last`.
+    """
+    if kind not in SAMPLERS:
+        raise unknown("sampler", kind, SAMPLERS)
+    if num_examples_per_batch < 1:
+        raise InputError(f"A batch needs at least 1 example, not {num_examples_per_batch}")
+    if lengths is not None and len(lengths) != len(examples):
+        raise InputError(f"{examples.name}: {len(lengths)} lengths for {len(examples)} rows")
+    random = np.random.default_rng([seed, epoch])
+    drawn = SAMPLERS[kind](Draw(examples, num_examples_per_batch, random, lengths))
+    return [rows for rows in drawn if len(rows) == num_examples_per_batch] if drop_last else drawn
+
+
+def share(rows: Ints, rank: int, world: int) -> Ints:
+    """One process's part of a batch: in order the parts are the batch, as equal as can be, the last perhaps empty.
+
+    >>> [share(np.arange(5), rank, 3).tolist() for rank in range(3)]
+    [[0, 1], [2, 3], [4]]
+    """
+    if not 0 <= rank < world:
+        raise InputError(f"Process {rank} of {world}: they are numbered from 0 to {world - 1}")
+    each, more = divmod(len(rows), world)
+    start = rank * each + min(rank, more)
+    return rows[start : start + each + (rank < more)]
+
+
+def _random(draw: Draw) -> list[Ints]:
+    return _cut(draw.random.permutation(len(draw.examples)), draw.size)
+
+
+def _no_duplicates(draw: Draw) -> list[Ints]:
+    """No text occurs in two rows of a batch. In random order, every row takes the first batch that can have it.
+
+    For each text we remember the batch behind its last one and for each full batch the next that is not full, so that
+    no row looks at more than a few batches, however often its texts occur.
+    """
+    columns = draw.examples.texts
+    numbers = number_texts(chain.from_iterable(columns)).reshape(len(columns), -1)
+    order = draw.random.permutation(len(draw.examples))
+    behind = [0] * (int(numbers.max(initial=-1)) + 1)
+    filled: list[list[int]] = []
+    next_open = [0]  # the batch itself, where it is not full
+    for row, texts in zip(order.tolist(), numbers[:, order].T.tolist(), strict=True):
+        at = _follow(next_open, max([behind[text] for text in texts]))
+        if at == len(filled):
+            filled.append([])
+            next_open.append(at + 1)
+        filled[at].append(row)
+        if len(filled[at]) == draw.size:
+            next_open[at] = at + 1
+        for text in texts:
+            behind[text] = at + 1
+    return [np.array(rows, np.int64) for rows in filled]
+
+
+def _follow(next_open: list[int], at: int) -> int:
+    """The end of a chain; it is made shorter on the way."""
+    while next_open[at] != at:
+        next_open[at] = next_open[next_open[at]]
+        at = next_open[at]
+    return at
+
+
+def _by_label(draw: Draw) -> list[Ints]:
+    """A batch holds at least two rows of each of its labels, where there are two; it may lack a row or two for it."""
+    waiting = _groups(draw)
+    draw.random.shuffle(waiting)
+    drawn: list[Ints] = []
+    while waiting:
+        taken, room = [], draw.size
+        for is_strict in (True, False):
+            passed: list[Ints] = []
+            while waiting and room and len(passed) < LOOK_AHEAD:
+                group = waiting.pop()
+                if _fits(len(group), room, draw.size, is_strict):
+                    taken.append(group)
+                    room -= len(group)
+                else:
+                    passed.append(group)
+            waiting.extend(reversed(passed))
+        drawn.append(np.concatenate(taken))
+    return drawn
+
+
+def _fits(num_rows: int, room: int, size: int, is_strict: bool) -> bool:
+    """Strictly: room for one row must not be left, and groups of three are kept for batches that need one."""
+    if not is_strict:
+        return num_rows <= room
+    keeps_even = num_rows % 2 == 0 or room % 2 == 1 or size % 2 == 0
+    return keeps_even and (num_rows == room or num_rows <= room - 2)
+
+
+def _groups(draw: Draw) -> list[Ints]:
+    """Two or three rows of one label each; of a label with one row, that one."""
+    labels, size = draw.examples.labels, draw.size
+    if labels is None:
+        raise InputError(f"{draw.examples.name}: the sampler by_label needs labels")
+    if size < 2:
+        raise InputError(f"The sampler by_label needs batches of at least 2 examples, not {size}")
+    order = draw.random.permutation(len(labels))
+    order = order[np.argsort(labels[order], kind="stable")]
+    groups: list[Ints] = []
+    wanted = 0.0  # groups of three: a batch of an odd size needs one
+    for rows in np.split(order, np.flatnonzero(np.diff(labels[order])) + 1):
+        wanted += len(rows) / size if size % 2 else 0.0
+        # Odd for an odd number of rows, even for an even one: the rest are pairs.
+        fitting = np.arange(len(rows) % 2, len(rows) // 3 + 1 if size > 2 else 0, 2)
+        num_threes = int(fitting[np.abs(fitting - wanted).argmin()]) if len(fitting) else 0
+        wanted -= num_threes
+        cuts = np.concatenate([3 * np.arange(1, num_threes + 1), np.arange(3 * num_threes + 2, len(rows), 2)])
+        groups += np.split(rows, cuts[cuts < len(rows)])
+    return groups
+
+
+def _by_length(draw: Draw) -> list[Ints]:
+    """Neighbours in length share a batch; batches come in random order."""
+    lengths = draw.lengths
+    if lengths is None:
+        lengths = np.sum([[len(text) for text in column] for column in draw.examples.texts], axis=0)
+    order = draw.random.permutation(len(lengths))
+    order = order[np.argsort(lengths[order], kind="stable")]
+    # The smaller batch may be any, else with drop_last the longest texts would never be seen.
+    rest = len(order) % draw.size
+    at = int(draw.random.integers(len(order) // draw.size + 1)) * draw.size
+    drawn = _cut(order[:at], draw.size) + _cut(order[at : at + rest], draw.size) + _cut(order[at + rest :], draw.size)
+    return [drawn[at] for at in draw.random.permutation(len(drawn)).tolist()]
+
+
+def _cut(rows: Ints, size: int) -> list[Ints]:
+    return [rows[start : start + size] for start in range(0, len(rows), size)]
+
+
+SAMPLERS: dict[str, Callable[[Draw], list[Ints]]] = {
+    "random": _random,
+    "no_duplicates": _no_duplicates,
+    "by_label": _by_label,
+    "by_length": _by_length,
+}
