@@ -30,7 +30,8 @@ class KL(Objective):
     ) -> None:
         super().__init__()
         self.temperature = positive("temperature", temperature)
-        self.teacher_temperature = positive("teacher_temperature", teacher_temperature or temperature)
+        teacher_temperature = temperature if teacher_temperature is None else teacher_temperature
+        self.teacher_temperature = positive("teacher_temperature", teacher_temperature)
         self.similarity = choose("similarity", similarity, SIMILARITIES)
 
     def forward(self, outputs: Sequence[Tensor], extras: Extras) -> Tensor:
