@@ -1,0 +1,117 @@
+"""Tokens of all texts of a run: cut once, kept in a file that any number of processes map into memory.
+
+A file holds a header, then where each distinct text starts (int64), the number of each text (int64), all ids (int32).
+"""
+
+import hashlib
+import itertools
+import os
+import secrets
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from munjang.data.examples import number_texts
+from munjang.data.files import replacing
+from munjang.text.flat import cumulative, gather
+from munjang.text.tokenizer import Tokenizer
+from munjang.types import Ids, Ints
+
+HEADER = struct.Struct("<16sqqq16s8x")  # magic, numbers of texts, of distinct texts and of ids, hash of what follows
+MAGIC = b"munjang tokens 1"
+
+
+@dataclass(frozen=True)
+class TokenTable:
+    """Ids of texts without special tokens; equal texts are stored once."""
+
+    ids: Ids
+    starts: Ints  # of each distinct text, and the end of the last
+    keys: Ints  # number of each text, the same for equal texts
+
+    @classmethod
+    def build(cls, texts: Sequence[str], tokenizer: Tokenizer, folder: Path | None = None) -> "TokenTable":
+        """From the file that another run or process left in `folder`, else made and left there; None: in memory.
+
+        >>> TokenTable.build(["a cat", "a dog", "a cat"], tokenizer).keys.tolist()
+        [0, 1, 0]
+        """
+        if folder is None:
+            return _made(texts, tokenizer)
+        path = folder / f"tokens-{_fingerprint(texts, tokenizer)}.bin"
+        found = _mapped(path)
+        if found is not None:
+            return found
+        table = _made(texts, tokenizer)
+        folder.mkdir(parents=True, exist_ok=True)
+        _write(table, path)
+        return _mapped(path) or table  # mapped, so that processes of one machine share the memory
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @property
+    def lengths(self) -> Ints:
+        """Tokens of each text."""
+        return np.diff(self.starts)[self.keys]
+
+    def take(self, rows: Ints | Sequence[int]) -> tuple[Ids, Ints]:
+        """Flat ids of some texts, and how many each has."""
+        keys = self.keys[np.asarray(rows, np.int64)]
+        lengths = self.starts[keys + 1] - self.starts[keys]
+        return gather(self.ids, self.starts, keys, lengths), lengths
+
+
+def _made(texts: Sequence[str], tokenizer: Tokenizer) -> TokenTable:
+    keys = number_texts(texts)
+    ids, lengths = tokenizer.bodies(list(dict.fromkeys(texts)))
+    return TokenTable(ids, cumulative(lengths), keys)
+
+
+def _fingerprint(texts: Sequence[str], tokenizer: Tokenizer) -> str:
+    """Of everything that the tokens depend on."""
+    found = hashlib.blake2b(digest_size=16)
+    found.update(f"{tokenizer.rust.to_str()}\0{tokenizer.dropped}\0".encode())
+    found.update(np.fromiter(map(len, texts), "<i8", len(texts)).tobytes())  # so that no two lists join to the same
+    found.update("".join(texts).encode("utf-8", "surrogatepass"))
+    return found.hexdigest()
+
+
+def _write(table: TokenTable, path: Path) -> None:
+    parts = [
+        np.ascontiguousarray(table.starts, "<i8"),
+        np.ascontiguousarray(table.keys, "<i8"),
+        np.ascontiguousarray(table.ids, "<i4"),
+    ]
+    digest = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        digest.update(part.data)
+    # Every process has a name of its own to write to; they write the same, so it does not matter who is last.
+    temporary = path.with_name(f"{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
+    with replacing(path, temporary) as file:
+        sizes = len(table.keys), len(table.starts) - 1, len(table.ids)
+        file.write(HEADER.pack(MAGIC, *sizes, digest.digest()))
+        for part in parts:
+            file.write(part.data)
+
+
+def _mapped(path: Path) -> TokenTable | None:
+    """The table of a file; None where there is no file, or one that is not whole."""
+    try:
+        content: NDArray[np.uint8] = np.asarray(np.memmap(path, np.uint8, "r"))
+    except (FileNotFoundError, ValueError):  # numpy's word for an empty file
+        return None
+    if len(content) < HEADER.size:
+        return None
+    magic, num_texts, num_distinct, num_ids, digest = HEADER.unpack(content[: HEADER.size].tobytes())
+    ends = np.cumsum([HEADER.size, 8 * (num_distinct + 1), 8 * num_texts, 4 * num_ids], dtype=object)
+    if magic != MAGIC or min(num_texts, num_distinct, num_ids) < 0 or ends[-1] != len(content):
+        return None
+    if hashlib.blake2b(content[HEADER.size :].data, digest_size=16).digest() != digest:
+        return None
+    starts, keys, ids = (content[start:end] for start, end in itertools.pairwise(ends))
+    return TokenTable(ids.view("<i4"), starts.view("<i8"), keys.view("<i8"))
