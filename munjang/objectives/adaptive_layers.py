@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from munjang.errors import InputError
 from munjang.objectives.base import Extras, Objective
 from munjang.objectives.choice import positive
 from munjang.objectives.distances import full
@@ -33,9 +34,14 @@ class AdaptiveLayers(Wrapper):
         self.needs = "layers"
         self.last_weight, self.earlier_weight, self.divergence_weight = last_weight, earlier_weight, divergence_weight
         self.temperature = positive("divergence_temperature", divergence_temperature)
-        # the divergence is a mean over examples: it can be put together from parts only as such a mean
-        counts_examples = type(objective).size is Objective.size or not divergence_weight
+        # The divergence is a mean over examples. Beside a mean over other things it can't be put together from parts.
+        counts_examples = type(self.innermost).size is Objective.size or not divergence_weight
         self.is_separable = objective.is_separable and counts_examples
+        if not self.is_separable and not self.can_be_cached:
+            raise InputError(
+                f"{type(self.innermost).__name__} is a mean over tokens and the divergence one over texts; "
+                "set divergence_weight=0, or train without adaptive layers."
+            )
 
     def forward(self, outputs: Sequence[Tensor], extras: Extras) -> Tensor:
         num_layers = outputs[0].shape[1]

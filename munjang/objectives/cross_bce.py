@@ -18,6 +18,7 @@ class CrossBCE(Objective):
     """Binary cross-entropy of one logit against labels or scores; `positive_weight` is for rare positives."""
 
     needs = "logits"
+    extras: tuple[str, ...] = ("scores",)
     is_separable = True
 
     def __init__(self, target: str = "scores", positive_weight: float = 1.0) -> None:

@@ -26,5 +26,10 @@ class Wrapper(Objective):
         self.is_separable, self.can_be_cached = objective.is_separable, objective.can_be_cached
         self.num_sampled = objective.num_sampled
 
+    @property
+    def innermost(self) -> Objective:
+        """The objective that all wrappers are around."""
+        return self.objective.innermost if isinstance(self.objective, Wrapper) else self.objective
+
     def size(self, outputs: Sequence[Tensor], extras: Extras) -> Tensor | int:
         return self.objective.size(outputs, extras)

@@ -166,7 +166,7 @@ WRAPPED: list[Case] = [
     *(Case("embedding_mse", **wrapper) for wrapper in (_DIMS,)),
     *(Case("margin_mse", columns=4, scores="candidates", **wrapper) for wrapper in (_DIMS, _LAYERS, _LIGHT)),
     *(Case("simcse", columns=1, **wrapper) for wrapper in (_DIMS, _LAYERS)),
-    *(Case("denoising", columns=1, **wrapper) for wrapper in (_DIMS, _LAYERS)),
+    *(Case("denoising", columns=1, **wrapper) for wrapper in (_DIMS, _LIGHT)),
 ]
 ALL = [*CASES, *WRAPPED]
 assert {case.name for case in CASES} == set(OBJECTIVES), "every objective has a case"

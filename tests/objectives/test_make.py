@@ -19,6 +19,13 @@ def test_facts_and_options() -> None:
     assert make("triplet", {}, margin=2.0).margin == 2.0
 
 
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_classes_declare_what_their_default_needs(name: str) -> None:
+    """Readers look at the class, before there is an objective."""
+    kind, made = OBJECTIVES[name], make(name, FACTS)
+    assert (kind.needs, kind.num_texts, kind.extras) == (made.needs, made.num_texts, made.extras)
+
+
 @pytest.mark.parametrize("name", [*OBJECTIVES, *WRAPPERS])
 def test_every_option_has_a_name_of_its_own(name: str) -> None:
     assert {"self", "args", "kwargs", "objective"} & set(options_of({**OBJECTIVES, **WRAPPERS}[name])) == set()
@@ -71,6 +78,8 @@ def test_what_can_be_wrapped() -> None:
         wrap("adaptive_layers", make("cross_mse", {}), FACTS)
     with refused("Matryoshka is for objectives over embeddings or layers; Masked is over token_states."):
         wrap("matryoshka", make("masked", FACTS), FACTS, dims=[3])
+    with refused("Denoising is a mean over tokens and the divergence one over texts; set divergence_weight=0"):
+        wrap("adaptive_layers", make("denoising", FACTS), FACTS)
     with refused("dims are [3, 9]; give different ones from 1 to the model's width, 6."):
         wrap("matryoshka", make("in_batch", {}), FACTS, dims=[3, 9])
     with refused("1 weights for 2 dims; each needs one."):
@@ -82,5 +91,7 @@ def test_wrappers_ask_for_what_is_inside() -> None:
     both = wrap("matryoshka", wrap("adaptive_layers", inner, FACTS), FACTS, dims=[6, 3])
     assert (both.needs, both.num_texts, both.extras) == ("layers", (2, None), ("texts", "guide"))
     assert wrap("matryoshka", make("simcse", {}), FACTS, dims=[6]).passes == 2
-    assert wrap("adaptive_layers", make("denoising", FACTS), FACTS).corruption == "delete"
+    assert wrap("adaptive_layers", make("denoising", FACTS), FACTS, divergence_weight=0).corruption == "delete"
+    regression = wrap("adaptive_layers", wrap("matryoshka", make("regression", {}), FACTS, dims=[6, 3]), FACTS)
+    assert regression.is_separable
     assert make("in_batch", {}).extras == ("texts",)  # the class is as it was
