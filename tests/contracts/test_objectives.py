@@ -118,3 +118,14 @@ def test_loss_has_a_gradient_in_every_batch(case: Case) -> None:
     loss = objective(same.outputs, same.extras)
     assert loss.isfinite()
     assert all(each.isfinite().all() for each in gradients(loss, objective, same))
+
+
+@pytest.mark.parametrize("case", [case for case in ALL if "words" not in case.make().extras], ids=str)
+def test_on_any_device_without_waiting(case: Case) -> None:
+    """Tensors without values stand for a GPU's: nothing is made on another device, nothing is read back from it."""
+    objective = case.make()
+    batch = supply(case, objective, 6)
+    outputs = [values.detach().to("meta").requires_grad_() for values in batch.outputs]
+    loss = objective.to("meta")(outputs, {key: values.to("meta") for key, values in batch.extras.items()})
+    assert (loss.device.type, loss.shape) == ("meta", ())
+    assert all(each.device.type == "meta" for each in torch.autograd.grad(loss, outputs))
