@@ -1,0 +1,113 @@
+"""Evaluation: how good a model is on some data.
+
+>>> from munjang import BiEncoder, evaluate
+>>> print(evaluate(BiEncoder.load("path/to/a/model"), "stsb-test.tsv"))
+"""
+
+import os
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from munjang.errors import InputError, TruncationWarning, unknown
+from munjang.evaluation.kinds import KINDS
+from munjang.evaluation.kinds.base import Kind, Measured, Settings, kind_of
+from munjang.evaluation.recognise import recognise
+from munjang.evaluation.report import Report
+
+__all__ = ["KINDS", "Kind", "Measured", "Report", "Settings", "evaluate", "measure", "prepare"]
+
+
+def evaluate(model: Any, data: Any, kind: str | None = None, **options: Any) -> Report:
+    """Measure a BiEncoder or CrossEncoder on a file, a folder or Examples.
+
+    `kind` None: by what the data holds. A folder with qrels is retrieval; two texts are sts with a score, pairs with
+    yes or no, nli with three labels and translation without anything; three texts are triplets. The others have to be
+    named: reranking, clustering, classification, paraphrase_mining. `options` are the fields of `Settings`: columns
+    (texts, label, score), score_range, max_rows, train, first_stage, prompts...
+    """
+    names = [field.name for field in fields(Settings)]
+    for name in options:
+        if name not in names:
+            raise unknown("option of evaluate", name, names)
+    settings = Settings(**options)
+    kind_of(model)  # anything else is refused before the data is read
+    return measure(model, *prepare(data, kind, settings), settings)
+
+
+def prepare(data: Any, kind: str | None, settings: Settings) -> tuple[str, Any]:
+    """The kind, and what its `evaluate` takes: everything that needs no model, and no torch."""
+    if kind is not None and kind not in KINDS:
+        raise unknown("kind", kind, KINDS)
+    if settings.max_rows is not None and settings.max_rows < 1:
+        raise InputError(f"max_rows must be at least 1, not {settings.max_rows}.")
+    if kind is None:
+        kind, data = recognise(data, settings)
+    return kind, KINDS[kind].read(data, settings)
+
+
+def measure(model: Any, kind: str, data: Any, settings: Settings, name: str | None = None) -> Report:
+    """A report from what `prepare` gave; `name` is what it calls the model."""
+    main = check_model(kind, kind_of(model))
+    if settings.long != "truncate" and kind_of(model) == "cross":
+        raise InputError(f"long={settings.long!r} is for vectors; a cross-encoder cuts the longer text of a pair.")
+    notes: list[str] = [note for note in getattr(data, "notes", ()) if note]
+    started = time.perf_counter()
+    with _noting_cuts(notes):
+        found = KINDS[kind].evaluate(model, data, settings)
+    seconds = time.perf_counter() - started
+    from munjang.runtime.measure import processor
+
+    return Report(
+        model=name or Path(model.model.folder).name,
+        kind=kind,
+        dataset=dataset_name(getattr(data, "name", None) or data.data.name),
+        rows=len(data),
+        metrics=found.metrics,
+        main=main,
+        seconds=round(seconds, 3),
+        notes=tuple(dict.fromkeys([*notes, *found.notes])),
+        machine=processor(model.device),
+        date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+    )
+
+
+def check_model(kind: str, model_kind: str) -> str:
+    """The main metric for this kind of model; or an error where it can't be measured so."""
+    main = KINDS[kind].main
+    if model_kind not in main:
+        can = [name for name, each in KINDS.items() if model_kind in each.main]
+        called = {"bi": "bi-encoder", "cross": "cross-encoder"}[model_kind]
+        raise InputError(f"{kind} needs vectors, and a {called} has none; it can be measured on {', '.join(can)}.")
+    return main[model_kind]
+
+
+def dataset_name(name: str | os.PathLike[str]) -> str:
+    """What a report calls a dataset: the file without its folders and endings.
+
+    >>> dataset_name("data/sts/stsb-test.tsv.xz")
+    'stsb-test'
+    """
+    path = Path(name)
+    known = {".tsv", ".csv", ".jsonl", ".ndjson", ".parquet", ".txt", ".xz", ".gz", ".bz2"}
+    while path.suffix.lower() in known:
+        path = path.with_suffix("")
+    return path.name or str(name)
+
+
+@contextmanager
+def _noting_cuts(notes: list[str]) -> Iterator[None]:
+    """Texts that were cut belong into the report; other warnings go where they went."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", TruncationWarning)
+        yield
+    for warning in caught:
+        if issubclass(warning.category, TruncationWarning):
+            notes.append(str(warning.message))
+        else:
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)

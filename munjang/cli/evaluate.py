@@ -1,0 +1,188 @@
+"""munjang evaluate MODEL... --data FILE...: how good models are, side by side; a row for each file.
+
+munjang evaluate path/to/model --data stsb-test.tsv
+munjang evaluate model-a model-b --data stsb-test.tsv retrieval/cranfield --json report.json --html report.html
+munjang evaluate path/to/model --data test.tsv --train train.tsv --kind classification
+"""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from munjang.cli.options import option
+from munjang.data.files import replacing
+from munjang.errors import InputError
+
+if TYPE_CHECKING:  # numpy and torch stay out of --help
+    from munjang.evaluation import Report, Settings
+
+# The options that are settings of the same name
+SETTINGS = (
+    *("texts", "label", "score", "labels", "score_range", "format", "split", "max_rows", "train"),
+    *("candidates", "prompt", "query_prompt", "document_prompt", "long", "seed"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Of `munjang evaluate`."""
+
+    models: tuple[str, ...] = option(
+        "folders or Hub names of bi-encoders or cross-encoders", is_positional=True, metavar="MODEL"
+    )
+    data: tuple[str, ...] = option(
+        "tables (.tsv .csv .jsonl .parquet, also with .xz .gz .bz2) or folders with corpus, queries and qrels",
+        metavar="FILE",
+    )
+    kind: str | None = option(
+        "sts, nli, triplets, pairs, retrieval, reranking, clustering, classification, paraphrase_mining or "
+        "translation (default: by what the data holds)",
+        default=None,
+    )
+    texts: tuple[str, ...] = option("columns of the texts (default: by their names)", default=(), metavar="COLUMN")
+    label: str | None = option("column of the class (default: by its name)", default=None)
+    score: str | None = option("column of the score (default: by its name)", default=None)
+    labels: tuple[str, ...] = option("names of the classes, in the model's order", default=(), metavar="NAME")
+    score_range: tuple[float, float] | None = option("lowest and highest score (default: by the values)", default=None)
+    format: Literal["csv", "tsv", "jsonl", "parquet"] | None = option(
+        "format of the tables (default: by suffix)", default=None
+    )
+    split: str = option("of a folder with qrels/SPLIT.tsv", default="test")
+    max_rows: int | None = option("read only so many rows; queries of a retrieval folder", default=None)
+    train: str | None = option("rows to train the classifier on: classification, nli of a bi-encoder", default=None)
+    first_stage: str | None = option("bi-encoder that finds the candidates for reranking", default=None)
+    candidates: int = option("how many of them", default=100)
+    prompt: str | None = option("put this before texts that are compared with each other", default=None)
+    query_prompt: str | None = option("put this before queries (default: the model's own)", default=None)
+    document_prompt: str | None = option("put this before documents (default: the model's own)", default=None)
+    long: Literal["truncate", "average", "error"] = option("what to do with texts beyond the limit", default="truncate")
+    truncate_dim: int | None = option("keep only so many of the vectors' first components", default=None)
+    pooling: tuple[str, ...] = option("replace the models' pooling: mean, cls, max, ...", default=(), metavar="MODE")
+    device: str | None = option("cpu, cuda, cuda:1, mps (default: the best there is)", default=None)
+    dtype: Literal["float32", "bfloat16", "float16", "int8"] | None = option(
+        "type to compute in (default: by device); int8 is for a CPU", default=None
+    )
+    threads: int | None = option("CPU threads (default: all cores)", default=None)
+    seed: int = option("of clusters and folds", default=0)
+    json: str | None = option("write all metrics to this file", default=None, metavar="OUT")
+    html: str | None = option("write a page with a chart to this file", default=None, metavar="OUT")
+    details: bool = option("print every metric (default: for one model and one file)", default=False)
+    dry_run: bool = option("only read the data and say what would be measured", default=False)
+    quiet: bool = option("print the table alone", default=False)
+    config: str | None = option("TOML file with these options; flags win", default=None)
+
+
+def run(options: Options) -> int:
+    """Read everything, then measure model by model."""
+    from munjang.evaluation import Settings, prepare
+
+    given = {name: getattr(options, name) for name in SETTINGS}
+    given |= {name: given[name] or None for name in ("texts", "labels")}
+    settings = Settings(**given, progress=False if options.quiet else None)
+    _check(options)
+    prepared = [(name, *prepare(source, options.kind, settings)) for name, source in _named(options.data).items()]
+    if options.dry_run:
+        _print_plan(options, prepared)
+        return 0
+    reports = _measure(options, prepared, settings)
+    _print(options, reports)
+    if options.html is not None:
+        from munjang.evaluation.chart import page
+
+        _write(options.html, page(reports))
+    return 0
+
+
+def _check(options: Options) -> None:
+    """Refuse now what would otherwise fail after hours."""
+    for path in (options.json, options.html):
+        if path is not None and not Path(path).parent.is_dir():
+            raise InputError(f"The folder {Path(path).parent} doesn't exist; create it first")
+    if options.candidates < 1:
+        raise InputError(f"--candidates must be at least 1, not {options.candidates}")
+
+
+def _named(paths: Sequence[str]) -> dict[str, str]:
+    """Short names of files and folders, where they tell them apart; else the paths."""
+    from munjang.evaluation import dataset_name
+
+    distinct = list(dict.fromkeys(paths))
+    names = [dataset_name(path) for path in distinct]
+    return dict(zip(names if len(set(names)) == len(names) else distinct, distinct, strict=True))
+
+
+def _measure(options: Options, prepared: list[tuple[str, str, Any]], settings: "Settings") -> "list[Report]":
+    from munjang import checkpoint  # torch comes with it: after everything that can fail without it
+    from munjang.evaluation import check_model, measure
+    from munjang.evaluation.report import dumps, shown
+
+    models = _named(options.models)
+    for model in models.values():
+        for _, kind, _ in prepared:
+            check_model(kind, checkpoint.kind(model))
+    if options.first_stage is not None:
+        settings = replace(settings, first_stage=_load(options, options.first_stage))
+    reports: list[Report] = []
+    for name, path in models.items():
+        model = _load(options, path)
+        for dataset, kind, data in prepared:
+            report = replace(measure(model, kind, data, settings, name), dataset=dataset)
+            reports.append(report)
+            main = f"{report.main} {shown(report.main, report.score)}"
+            _say(options, f"{name} on {dataset} ({kind}, {report.rows:,} rows): {main}, {report.seconds:.1f} s")
+            if options.json is not None:  # what is measured is kept, whatever happens to the rest
+                _write(options.json, dumps(reports))
+    return reports
+
+
+def _load(options: Options, path: str) -> Any:
+    from munjang import checkpoint
+
+    place = {"device": options.device, "dtype": options.dtype, "threads": options.threads}
+    if checkpoint.kind(path) == "cross":
+        from munjang.cross_encoder import CrossEncoder
+
+        if options.truncate_dim is not None or options.pooling:
+            raise InputError(f"{path} is a cross-encoder: it has no vectors, so no --truncate-dim and no --pooling")
+        return CrossEncoder.load(path, **place)  # type: ignore[arg-type]
+    from munjang.bi_encoder import BiEncoder
+
+    model = BiEncoder.load(path, **place, pooling=options.pooling or None)  # type: ignore[arg-type]
+    if options.truncate_dim is not None:
+        if not 1 <= options.truncate_dim <= model.width:
+            raise InputError(f"--truncate-dim must be between 1 and {model.width} for {path}")
+        model.truncate_dim = options.truncate_dim
+    return model
+
+
+def _print(options: Options, reports: "list[Report]") -> None:
+    from munjang.evaluation.report import details, table
+
+    print(table(reports))
+    for report in reports if options.details or len(reports) == 1 else []:
+        print(f"\n{report.model} on {report.dataset}" if len(reports) > 1 else "")
+        print("\n".join(details(report)))
+
+
+def _print_plan(options: Options, prepared: list[tuple[str, str, Any]]) -> None:
+    from munjang.evaluation import KINDS
+    from munjang.evaluation.report import aligned
+
+    rows = [["dataset", "kind", "rows", "main metric"]]
+    for name, kind, data in prepared:
+        mains = dict.fromkeys(KINDS[kind].main.values())
+        rows.append([name, kind, f"{len(data):,}", " or ".join(mains)])
+    print(aligned(rows))
+    print(f"models: {', '.join(options.models)}; nothing was measured (--dry-run)")
+
+
+def _write(path: str, text: str) -> None:
+    with replacing(Path(path)) as file:
+        file.write(text.encode("utf-8"))
+
+
+def _say(options: Options, message: str) -> None:
+    if not options.quiet:
+        print("munjang:", message, file=sys.stderr)

@@ -1,0 +1,130 @@
+"""What a kind of evaluation is: how its data is read, and what is measured of a model on it.    N rows, D width."""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from munjang.data.examples import Examples
+from munjang.errors import InputError
+from munjang.nn.similarity import PAIRWISE
+from munjang.types import Bools, Floats
+
+if TYPE_CHECKING:  # what only reads needs no torch
+    from munjang.bi_encoder import BiEncoder
+    from munjang.cross_encoder import CrossEncoder
+
+    Model: TypeAlias = BiEncoder | CrossEncoder
+
+Source: TypeAlias = str | os.PathLike[str] | Examples
+POSITIVE = ("1", "1.0", "true", "yes", "positive", "duplicate", "paraphrase", "equivalent", "relevant", "similar")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to read and measure; every kind takes what concerns it."""
+
+    texts: tuple[str, ...] | None = None  # columns of the texts, else by their names
+    label: str | None = None  # column of the class
+    score: str | None = None  # column of the similarity
+    labels: tuple[str, ...] | None = None  # names of the classes, in the order of the model's outputs
+    score_range: tuple[float, float] | None = None
+    format: str | None = None
+    split: str = "test"  # of a folder with qrels/test.tsv
+    max_rows: int | None = None
+    train: Source | None = None  # rows that the probe is trained on
+    first_stage: "BiEncoder | None" = None  # which finds the candidates that are ranked again
+    candidates: int = 100
+    prompt: str | None = None  # before texts that are compared with each other
+    query_prompt: str | None = None  # None: the model's own
+    document_prompt: str | None = None
+    long: str = "truncate"  # what to do with texts beyond the model's limit: truncate, average, error
+    seed: int = 0
+    progress: bool | None = False
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Metrics by name, and what a reader of them should know."""
+
+    metrics: dict[str, float]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of evaluation. To add one: a file here, and a line in KINDS."""
+
+    purpose: str
+    main: Mapping[str, str]  # the metric that stands for all, for each kind of model that can be measured
+    read: Callable[[Any, Settings], Any]  # a file, a folder or Examples, to what `evaluate` takes; it has a length
+    evaluate: Callable[[Any, Any, Settings], Measured]
+
+
+def kind_of(model: object) -> str:
+    """`bi` or `cross`."""
+    from munjang.bi_encoder import BiEncoder
+    from munjang.cross_encoder import CrossEncoder
+
+    if isinstance(model, BiEncoder):
+        return "bi"
+    if isinstance(model, CrossEncoder):
+        return "cross"
+    raise InputError(f"A BiEncoder or a CrossEncoder can be evaluated, not {type(model).__name__}; load it first.")
+
+
+def encode_columns(model: "BiEncoder", columns: tuple[list[str], ...], settings: Settings) -> list[Floats]:
+    """Vectors of each column; all in one go, so that a text that occurs twice is computed once."""
+    together = [text for column in columns for text in column]
+    vectors = model.encode(together, prompt=settings.prompt, long=settings.long, progress=settings.progress)
+    return np.split(vectors, np.cumsum([len(column) for column in columns])[:-1])
+
+
+def encode_queries(model: "BiEncoder", texts: list[str], settings: Settings) -> Floats:
+    """Vectors of queries, with the model's own prompt or the one that is set."""
+    vectors: Floats = model.encode_query(
+        texts, prompt=settings.query_prompt, long=settings.long, progress=settings.progress
+    )
+    return vectors
+
+
+def encode_documents(model: "BiEncoder", texts: list[str], settings: Settings) -> Floats:
+    """Vectors of documents, with the model's own prompt or the one that is set."""
+    vectors: Floats = model.encode_document(
+        texts, prompt=settings.document_prompt, long=settings.long, progress=settings.progress
+    )
+    return vectors
+
+
+def compare_pairs(model: "Model", examples: Examples, settings: Settings) -> dict[str, Floats]:
+    """Scores of pairs by each similarity function, as `_cosine`; of a cross-encoder its own alone, as ``."""
+    first, second = examples.texts
+    if kind_of(model) == "cross":
+        return {"": cross_scores(model, first, second, settings)}
+    a_ND, b_ND = encode_columns(model, (first, second), settings)  # type: ignore[arg-type]
+    return {f"_{name}": function(a_ND, b_ND) for name, function in PAIRWISE.items()}
+
+
+def cross_scores(model: Any, first: list[str], second: list[str], settings: Settings) -> Floats:
+    """The scores of a cross-encoder that has one for each pair."""
+    if model.num_labels != 1:
+        raise InputError(f"This needs one score a pair, and the cross-encoder has {model.num_labels} labels; try nli.")
+    scores: Floats = model.predict(
+        list(zip(first, second, strict=True)), prompt=settings.prompt, progress=settings.progress
+    )
+    return scores
+
+
+def is_positive(examples: Examples) -> Bools:
+    """Which rows say yes: by the name of the label where it tells, else the second class."""
+    labels = examples.labels
+    if labels is None:
+        raise InputError(f"{examples.name}: this needs a label for each row, 0 or 1; name its column with label=.")
+    if len(np.unique(labels)) > 2 or len(examples.label_names) > 2:
+        found = ", ".join(examples.label_names[:6]) or str(np.unique(labels)[:6].tolist())
+        raise InputError(f"{examples.name}: this needs two classes, yes and no, and there are more: {found}.")
+    names = [name.strip().lower() for name in examples.label_names]
+    known = [place for place, name in enumerate(names) if name in POSITIVE]
+    return np.asarray(labels == (known[0] if len(known) == 1 else 1), np.bool_)

@@ -1,0 +1,33 @@
+"""Clustering: whether k-means over the vectors finds the classes again."""
+
+from typing import Any
+
+import numpy as np
+
+from munjang.data.examples import Examples
+from munjang.errors import InputError
+from munjang.evaluation.kinds.base import Kind, Measured, Settings, Source, encode_columns
+from munjang.evaluation.kinds.rows import read_rows
+from munjang.evaluation.kmeans import kmeans
+from munjang.evaluation.metrics.clustering import agreement
+
+
+def read(source: Source, settings: Settings) -> Examples:
+    """A text and its class."""
+    examples = read_rows(source, settings, (1, 1), "labels")
+    if examples.labels is None or len(np.unique(examples.labels)) < 2:
+        raise InputError(f"{examples.name}: all rows are of one class; clusters of them say nothing.")
+    return examples
+
+
+def evaluate(model: Any, examples: Examples, settings: Settings) -> Measured:
+    """V-measure of as many clusters as there are classes."""
+    (vectors_ND,) = encode_columns(model, examples.texts, settings)
+    assert examples.labels is not None
+    num_clusters = len(np.unique(examples.labels))
+    found = agreement(examples.labels, kmeans(vectors_ND, num_clusters, settings.seed).clusters_N)
+    metrics = {"v_measure": found.v_measure, "homogeneity": found.homogeneity, "completeness": found.completeness}
+    return Measured(metrics, (f"k-means with {num_clusters} clusters, the best of 10 starts, seed {settings.seed}",))
+
+
+KIND = Kind("clustering: a text and its class", {"bi": "v_measure"}, read, evaluate)

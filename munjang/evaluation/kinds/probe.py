@@ -1,0 +1,45 @@
+"""A classifier on frozen vectors: trained on one set of rows, measured on another."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from munjang.data.examples import Examples
+from munjang.errors import InputError
+from munjang.evaluation.kinds.base import Measured
+from munjang.evaluation.metrics.classification import accuracy, macro_f1
+from munjang.types import Floats, Ints
+
+if TYPE_CHECKING:
+    from munjang.evaluation.logistic import Classifier
+
+
+def same_classes(train: Examples, test: Examples) -> tuple[Ints, Ints]:
+    """The labels of both as numbers that mean the same: two files may number their classes differently."""
+    assert train.labels is not None
+    assert test.labels is not None
+    if not (train.label_names and test.label_names):
+        return train.labels, test.labels
+    names = {name: number for number, name in enumerate(train.label_names)}
+    strange = [name for name in test.label_names if name not in names]
+    numbers = np.array([names.get(name, -1) for name in test.label_names], np.int64)
+    if len(strange) == len(test.label_names):
+        raise InputError(f"{test.name} has none of the classes of {train.name}: {', '.join(strange[:6])}.")
+    return train.labels, numbers[test.labels]
+
+
+def measure_probe(train_ND: Floats, test_ND: Floats, train: Examples, test: Examples, seed: int, what: str) -> Measured:
+    """Train on one, measure on the other."""
+    from munjang.evaluation.logistic import fit_best
+
+    train_labels, test_labels = same_classes(train, test)
+    classifier: Classifier
+    classifier, cost = fit_best(train_ND, train_labels, seed=seed)
+    predicted = classifier.predict(test_ND)
+    notes = [f"logistic regression on {what}, trained on {len(train):,} rows of {train.name}, cost {cost:g}"]
+    num_strange = int(np.sum(~np.isin(test_labels, train_labels)))
+    if num_strange:
+        notes.append(f"{num_strange:,} rows are of classes without a training row and count as wrong")
+    return Measured(
+        {"accuracy": accuracy(predicted, test_labels), "macro_f1": macro_f1(predicted, test_labels)}, tuple(notes)
+    )

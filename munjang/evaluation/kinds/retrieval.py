@@ -1,0 +1,46 @@
+"""Retrieval: whether the documents that answer a query come first among all documents."""
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from munjang.errors import InputError
+from munjang.evaluation.kinds.base import Kind, Measured, Settings, encode_documents, encode_queries
+from munjang.evaluation.kinds.corpus import Retrieval, read_retrieval
+from munjang.evaluation.metrics.ranking import rank_metrics
+from munjang.evaluation.neighbours import nearest
+
+if TYPE_CHECKING:
+    from munjang.bi_encoder import BiEncoder
+
+AT = (1, 3, 5, 10, 100)
+
+
+def read(source: Any, settings: Settings) -> Retrieval:
+    """A folder with corpus, queries and qrels."""
+    if isinstance(source, Retrieval):
+        return source
+    if not isinstance(source, (str, os.PathLike)):
+        raise InputError(f"retrieval reads a folder with corpus, queries and qrels, not {type(source).__name__}.")
+    return read_retrieval(source, settings.split, settings.max_rows)
+
+
+def evaluate(model: Any, data: Retrieval, settings: Settings) -> Measured:
+    """nDCG, MAP, MRR, recall and precision at several depths."""
+    run = search(model, data, max(AT), settings)
+    return Measured(rank_metrics(data.relevances, run, AT), (*data.notes, f"{len(data.corpus):,} documents"))
+
+
+def search(model: "BiEncoder", data: Retrieval, depth: int, settings: Settings) -> dict[str, dict[str, float]]:
+    """The best documents of each query with their scores, by the model's own similarity function."""
+    # the greatest id first: of equal scores at the last place the one that trec_eval would put in front is kept
+    names = sorted(data.corpus, key=lambda name: name.encode("utf-8", "surrogatepass"), reverse=True)
+    documents_BD = encode_documents(model, [data.corpus[name] for name in names], settings)
+    queries_AD = encode_queries(model, list(data.queries.values()), settings)
+    found = nearest(queries_AD, documents_BD, depth, model.similarity_name)
+    return {
+        query: {names[place]: float(score) for place, score in zip(places, scores, strict=True)}
+        for query, (places, scores) in zip(data.queries, found, strict=True)
+    }
+
+
+KIND = Kind("retrieval: a folder with corpus, queries and qrels", {"bi": "ndcg@10"}, read, evaluate)

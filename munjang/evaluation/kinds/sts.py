@@ -1,0 +1,38 @@
+"""Semantic textual similarity: how the scores of pairs go with those that people gave."""
+
+import math
+from typing import Any
+
+from munjang.data.examples import Examples
+from munjang.errors import InputError
+from munjang.evaluation.kinds.base import Kind, Measured, Settings, Source, compare_pairs
+from munjang.evaluation.kinds.rows import read_rows
+from munjang.evaluation.metrics.correlation import pearson, spearman
+
+
+def read(source: Source, settings: Settings) -> Examples:
+    """Two texts and a score."""
+    examples = read_rows(source, settings, (2, 2), "scores")
+    if examples.scores is None or examples.scores.ndim != 1:
+        raise InputError(f"{examples.name}: one score a row is needed, not several.")
+    return examples
+
+
+def evaluate(model: Any, examples: Examples, settings: Settings) -> Measured:
+    """Pearson and Spearman correlation of each similarity function."""
+    assert examples.scores is not None
+    metrics = {}
+    for name, scores in compare_pairs(model, examples, settings).items():
+        metrics[f"pearson{name}"] = pearson(scores, examples.scores)
+        metrics[f"spearman{name}"] = spearman(scores, examples.scores)
+    undefined = [name for name, value in metrics.items() if math.isnan(value)]
+    why = "a correlation needs two rows or more, and scores that differ on both sides"
+    return Measured(metrics, (f"undefined: {', '.join(undefined)}; {why}",) if undefined else ())
+
+
+KIND = Kind(
+    "semantic textual similarity: two texts and a score",
+    {"bi": "spearman_cosine", "cross": "spearman"},
+    read,
+    evaluate,
+)

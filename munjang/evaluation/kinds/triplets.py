@@ -1,0 +1,28 @@
+"""Triplets: whether the anchor is closer to its positive than to its negatives."""
+
+from typing import Any
+
+import numpy as np
+
+from munjang.data.examples import Examples
+from munjang.evaluation.kinds.base import Kind, Measured, Settings, Source, encode_columns
+from munjang.evaluation.kinds.rows import read_rows
+from munjang.nn.similarity import PAIRWISE
+
+
+def read(source: Source, settings: Settings) -> Examples:
+    """An anchor, a positive, and one negative or more."""
+    return read_rows(source, settings, (3, None))
+
+
+def evaluate(model: Any, examples: Examples, settings: Settings) -> Measured:
+    """How often the positive is closer than every negative; as close is not closer."""
+    anchor_ND, positive_ND, *negatives = encode_columns(model, examples.texts, settings)
+    metrics = {}
+    for name, closeness in PAIRWISE.items():
+        nearest = np.max([closeness(anchor_ND, each) for each in negatives], axis=0)
+        metrics[f"accuracy_{name}"] = float(np.mean(closeness(anchor_ND, positive_ND) > nearest))
+    return Measured(metrics)
+
+
+KIND = Kind("triplets: anchor, positive and negatives", {"bi": "accuracy_cosine"}, read, evaluate)
