@@ -1,16 +1,26 @@
-"""munjang export MODEL --to onnx -o FOLDER: a model for another runtime, in 8 bits, or for sentence-transformers.
+"""munjang export MODEL --to onnx -o FOLDER: a model for another runtime, in 8 bits, or with fewer pieces.
 
 munjang export path/to/model --to onnx --dtype int8 -o path/to/export
 munjang export path/to/model --to munjang-int8 -o path/to/folder
 munjang export path/to/model --to sentence-transformers -o path/to/folder
+munjang export path/to/model -o path/to/folder --prune corpus.txt pairs.tsv.xz
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from munjang.cli.options import option
+from munjang.data.columns import choose_texts
+from munjang.data.files import label
+from munjang.data.tables import Broken, place, read_rows
 from munjang.errors import InputError
+
+if TYPE_CHECKING:  # torch stays out of --help
+    from munjang.bi_encoder import BiEncoder
+    from munjang.cross_encoder import CrossEncoder
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,24 +28,31 @@ class Options:
     """Of `munjang export`."""
 
     model: str = option("folder or Hub name of a bi-encoder or cross-encoder", is_positional=True)
-    to: Literal["onnx", "munjang-int8", "sentence-transformers"] = option("what to write")
+    to: Literal["onnx", "munjang-int8", "sentence-transformers"] | None = option(
+        "what to write (default with --prune: sentence-transformers)", default=None
+    )
     output: str = option("folder to write; a model there is replaced", short="-o", metavar="FOLDER")
     dtype: Literal["float32", "int8"] = option("of the encoder's weights; int8 is for onnx", default="float32")
+    prune: tuple[str, ...] = option(
+        "keep only the pieces that the texts of these files use: .txt .csv .tsv .jsonl .parquet, compressed or not",
+        default=(),
+        metavar="CORPUS",
+    )
+    prune_columns: tuple[str, ...] = option("columns of those files that hold texts (default: by name)", default=())
+    keep: tuple[str, ...] = option("pieces that stay whether the texts use them or not", default=())
+    min_count: int | None = option("keep pieces that are used so many times (default: 1)", default=None)
 
 
 def run(options: Options) -> int:
     """Load the model as what it is, write it, and say how near the result comes."""
-    if options.to != "onnx" and options.dtype != "float32":
-        raise InputError(f"--to {options.to} says what is stored; --dtype int8 goes with --to onnx.")
-    from munjang import checkpoint  # torch comes with it: not for --help
-    from munjang.bi_encoder import BiEncoder
-    from munjang.cross_encoder import CrossEncoder
+    _check(options)
+    to = options.to or "sentence-transformers"
+    from munjang.cross_encoder import CrossEncoder  # torch comes with it: not for --help
 
-    is_cross = checkpoint.kind(options.model) == "cross"
-    model = (CrossEncoder if is_cross else BiEncoder).load(options.model, device="cpu")
     target = Path(options.output)
-    if options.to != "onnx":
-        model.save(target, format=options.to)
+    model = _load(options)
+    if to != "onnx":
+        model.save(target, format=to)
         print(f"{target}: {_size(target)}")
         return 0
     from munjang.runtime.onnx import export_onnx
@@ -44,6 +61,46 @@ def run(options: Options) -> int:
     agreement = export_onnx(model.model, target, options.dtype, activation)
     print(f"{target}: {_size(target)}; {agreement}, against torch in float32")
     return 0
+
+
+def _check(options: Options) -> None:
+    if options.to is None and not options.prune:
+        raise InputError("What to write? Give --to onnx, munjang-int8 or sentence-transformers, or --prune CORPUS.")
+    if options.to != "onnx" and options.dtype != "float32":
+        given = f"--to {options.to}" if options.to else "--prune"
+        raise InputError(f"{given} says what is stored; --dtype int8 goes with --to onnx.")
+    if not options.prune and (options.prune_columns or options.keep or options.min_count is not None):
+        raise InputError("--prune-columns, --keep and --min-count go with --prune CORPUS.")
+
+
+def _load(options: Options) -> "BiEncoder | CrossEncoder":
+    """The model on a CPU, with the pieces that were asked for."""
+    from munjang import checkpoint
+    from munjang.bi_encoder import BiEncoder
+    from munjang.cross_encoder import CrossEncoder
+
+    is_cross = checkpoint.kind(options.model) == "cross"
+    if not options.prune:
+        return (CrossEncoder if is_cross else BiEncoder).load(options.model, device="cpu")
+    import torch
+
+    from munjang.checkpoint.prune import prune
+
+    texts = [text for path in options.prune for text in _texts(path, options.prune_columns)]
+    folder = checkpoint.resolve(options.model, *([checkpoint.CROSS_HUB] if is_cross else []))
+    model = checkpoint.load_cross(folder) if is_cross else checkpoint.load_bi(folder)
+    print(f"{folder}: {_size(folder)}")
+    print(prune(model, texts, options.keep, 1 if options.min_count is None else options.min_count))
+    return (CrossEncoder if is_cross else BiEncoder)(model, torch.device("cpu"), torch.float32)
+
+
+def _texts(path: str, columns: tuple[str, ...]) -> Iterator[str]:
+    """All texts of a table's text columns; a row may lack one."""
+    choose = partial(choose_texts, label(path), columns or None, num_texts=(1, None))
+    for where, values in read_rows(path, lambda found: choose(columns=found)):
+        if isinstance(values, Broken):
+            raise InputError(f"{place(path, where)}: {values.reason}")
+        yield from (value for value in values if isinstance(value, str))
 
 
 def _size(folder: Path) -> str:

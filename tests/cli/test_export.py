@@ -58,6 +58,37 @@ def test_munjang_int8(tiny_bert: Path, tmp_path: Path, capsys: pytest.CaptureFix
     assert np.abs(theirs - vectors).max() < 1e-5
 
 
+def test_prune(tiny_bert: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "corpus.txt").write_text("a fox\n\n", encoding="utf-8")
+    (tmp_path / "pairs.tsv").write_text(f"sentence1\tsentence2\tscore\n{TEXTS[2]}\ta dog\t1\n", encoding="utf-8")
+    corpora = ["--prune", str(tmp_path / "corpus.txt"), str(tmp_path / "pairs.tsv")]
+    vectors = BiEncoder.load(tiny_bert, device="cpu").encode(TEXTS)
+    for number, more in enumerate(([], ["--to", "munjang-int8"], ["--to", "onnx"])):
+        target = tmp_path / str(number)
+        assert main(["export", str(tiny_bert), "-o", str(target), *corpora, *more]) == 0
+        said = capsys.readouterr().out
+        found = re.search(r"(\d+) pieces before, (\d+) after .* 100\.0000% of 4 texts", said)
+        assert found is not None
+        small = BiEncoder.load(target, device="cpu")
+        assert small.info()["vocabulary"] == int(found[2]) < int(found[1])
+        cosines = (small.encode(TEXTS) * vectors).sum(axis=1)
+        assert cosines.min() > (0.9 if "munjang-int8" in more else 0.99999)
+    assert main(["export", str(tiny_bert), "-o", str(tmp_path / "x"), *corpora, "--prune-columns", "none"]) == 2
+    assert "'none'" in capsys.readouterr().err
+    assert main(["export", str(tiny_bert), "-o", str(tmp_path / "x"), "--to", "onnx", "--min-count", "2"]) == 2
+    assert "go with --prune" in capsys.readouterr().err
+    assert not (tmp_path / "x").exists()
+
+
+def test_prune_a_cross_encoder(make: Callable[..., Path], tmp_path: Path) -> None:
+    source = make("bert", kind="classifier", num_labels=1)
+    (tmp_path / "corpus.txt").write_text("a fox\na dog", encoding="utf-8")
+    assert main(["export", str(source), "-o", str(tmp_path / "out"), "--prune", str(tmp_path / "corpus.txt")]) == 0
+    pairs = [("a fox", "a dog"), ("a dog", "")]
+    scores = CrossEncoder.load(tmp_path / "out", device="cpu").predict(pairs)
+    assert np.abs(scores - CrossEncoder.load(source, device="cpu").predict(pairs)).max() < 1e-6
+
+
 def test_what_does_not_fit(tiny_bert: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = str(tmp_path / "out")
     for format in ("sentence-transformers", "munjang-int8"):
