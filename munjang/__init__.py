@@ -7,19 +7,27 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-__all__ = ["BiEncoder", "CrossEncoder", "TokenIds", "__version__"]
+__all__ = ["BiEncoder", "CrossEncoder", "Dataset", "TokenIds", "TrainConfig", "__version__", "evaluate", "train"]
 
 __version__ = "0.1.0"
 
 PUBLIC = {
     "BiEncoder": "munjang.bi_encoder",
     "CrossEncoder": "munjang.cross_encoder",
+    "Dataset": "munjang.training.tasks",
     "TokenIds": "munjang.types",
+    "TrainConfig": "munjang.training.config",
+    "evaluate": "munjang.evaluation",
+    "train": "munjang.training.train",
 }
 
 if TYPE_CHECKING:
     from munjang.bi_encoder import BiEncoder
     from munjang.cross_encoder import CrossEncoder
+    from munjang.evaluation import evaluate
+    from munjang.training.config import TrainConfig
+    from munjang.training.tasks import Dataset
+    from munjang.training.train import train
     from munjang.types import TokenIds
 else:  # hidden from type checkers, which would take any misspelt name for a public one
 

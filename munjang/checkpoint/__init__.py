@@ -17,6 +17,7 @@ from munjang.checkpoint.hub import CROSS_HUB, Hub, resolve
 from munjang.checkpoint.layouts import new_encoder
 from munjang.checkpoint.model import Model
 from munjang.checkpoint.onnx import compute_options
+from munjang.checkpoint.shorten import shorten
 from munjang.errors import CheckpointError, UnsupportedModel
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "resolve",
     "save_bi",
     "save_cross",
+    "shorten",
     "vocab_size_of",
     "width_of",
 ]

@@ -27,6 +27,8 @@ def parse(options: type[T], argv: list[str], prog: str, description: str) -> T:
     parser = argparse.ArgumentParser(prog=prog, description=description, allow_abbrev=False)
     groups: dict[str, Any] = {}
     for each in fields(options):  # type: ignore[arg-type]  # every caller passes a dataclass
+        if _is_table(hints[each.name]):
+            continue
         name = each.metadata["one_of"]
         if name is not None and name not in groups:
             groups[name] = parser.add_mutually_exclusive_group()
@@ -94,6 +96,11 @@ def checked(what: str, value: Any, hint: Any) -> Any:
     if not isinstance(value, allowed) or (isinstance(value, bool) and kind is not bool):
         raise InputError(f"{what} should be of type {kind.__name__}, not {value!r:.60}.")
     return kind(value)
+
+
+def _is_table(hint: Any) -> bool:
+    """Tables of a file: too much for a flag."""
+    return dict in get_args(hint)
 
 
 def _group(options: type[Any], name: str) -> str | None:

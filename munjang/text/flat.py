@@ -1,8 +1,12 @@
 """Rows of different lengths in one flat array."""
 
+from typing import TypeVar
+
 import numpy as np
 
 from munjang.types import Ids, Ints
+
+Numbers = TypeVar("Numbers", Ids, Ints)
 
 
 def cumulative(lengths: Ints) -> Ints:
@@ -12,7 +16,7 @@ def cumulative(lengths: Ints) -> Ints:
     return starts
 
 
-def gather(flat: Ids, starts: Ints, rows: Ints, lengths: Ints) -> Ids:
+def gather(flat: Numbers, starts: Ints, rows: Ints, lengths: Ints) -> Numbers:
     """The first `lengths` values of the given rows, in that order."""
     out = np.repeat(starts[rows] - cumulative(lengths)[:-1], lengths) + np.arange(int(lengths.sum()))
     return flat[out]

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from munjang.data.examples import Examples
+from munjang.data.examples import Examples, number_texts
 from munjang.data.sampling import share
 from munjang.data.tokens import TokenTable
 from munjang.errors import InputError
@@ -64,7 +64,7 @@ class Batch:
         found = self.values if examples is None else {name: value[examples] for name, value in self.values.items()}
         if self.targets is not None and examples is not None:
             lengths = self.target_lengths[examples]
-            targets = gather(self.targets, cumulative(self.target_lengths), examples, lengths)
+            targets: Ints = gather(self.targets, cumulative(self.target_lengths), examples, lengths)
             found = {**found, "targets": targets, "lengths": lengths}
         return {name: torch.from_numpy(np.ascontiguousarray(value)).to(device) for name, value in found.items()}
 
@@ -88,6 +88,8 @@ class Batches:
         self.pad_id = pad_id
         self.vectors = dict(vectors or {})
         self.is_pairs = objective.needs == "logits"
+        # across columns: an anchor may be another row's positive
+        self.numbers = number_texts([text for column in examples.texts for text in column]).reshape(-1, len(examples)).T
         least, most = objective.num_texts
         if not least <= len(tables) <= (most or len(tables)):
             allowed = f"{least}" if least == most else f"{least} or more" if most is None else f"{least} to {most}"
@@ -149,7 +151,7 @@ class Batches:
                 assert self.examples.scores is not None
                 found[name] = self.examples.scores[rows].astype(np.float32)
             elif name == "texts":
-                found[name] = np.stack([table.keys[rows] for table in self.tables], axis=1)
+                found[name] = self.numbers[rows]
             elif name in self.vectors:
                 found[name] = np.asarray(self.vectors[name][rows], np.float32)
         return found
@@ -173,7 +175,7 @@ class Batches:
 
     def _strangers(self, rows: Ints, random: np.random.Generator) -> list[Ints]:
         """For each of `num_sampled`, one other row a row: its document is another text than the row's own."""
-        documents, found = self.tables[1].keys[rows], []
+        documents, found = self.numbers[rows, 1], []
         for _ in range(self.objective.num_sampled):
             if len(np.unique(documents)) < 2:
                 raise InputError(f"{self.examples.name}: a batch holds one document only; nothing to compare it with.")

@@ -42,6 +42,9 @@ class TrainConfig:
     matryoshka: tuple[int, ...] = option("dimensions at which vectors have to be good too", ())
     adaptive_layers: bool = option("every layer's vectors have to be good too", False)
     evaluate: tuple[str, ...] = option("files to evaluate on; the first one decides which checkpoint is best", ())
+    avoid: tuple[str, ...] | None = option(
+        "drop rows that share a sentence with these files (default: those of evaluate)", None
+    )
     evaluate_every: int | None = option("updates between evaluations (default: an epoch)", None)
     patience: int | None = option("stop after so many evaluations without a better one", None)
     save_every: int | None = option("updates between checkpoints (default: a twentieth of the run)", None)

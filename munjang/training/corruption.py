@@ -23,7 +23,7 @@ class Corrupted:
 def delete(
     ids: Ids, lengths: Ints, is_special: Bools, vocab_size: int, mask_id: int | None, random: np.random.Generator
 ) -> Corrupted:
-    """Three of five tokens are left out, at least one of each text stays; the whole text has to be predicted (TSDAE)."""
+    """Three of five tokens are left out, one of each text stays at least; all of it is to be predicted (TSDAE)."""
     text_of = np.repeat(np.arange(len(lengths)), lengths)
     draw = random.random(len(ids))
     draw[is_special] = -1.0  # always kept

@@ -3,7 +3,7 @@
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -91,7 +91,7 @@ class Loop:
                         self._look()
                     self._save()
 
-    def _work(self, count: int) -> Iterator[tuple[Draw, Work]]:
+    def _work(self, count: int) -> Generator[tuple[Draw, Work], None, None]:
         """Batches, cut and in memory from which a GPU copies, a few ahead of the network."""
 
         def jobs() -> Iterator[Callable[[], tuple[Draw, Work]]]:

@@ -30,7 +30,8 @@ def merge(network: N) -> N:
     """Without adapters: their products added to the weights. A network that has none is left as it is."""
     for parent in list(network.modules()):
         for name, child in list(parent.named_children()):
-            if hasattr(child, "lora_A") and hasattr(child, "merge"):
-                child.merge()
-                setattr(parent, name, child.get_base_layer())
+            adapted: Any = child
+            if hasattr(adapted, "lora_A"):
+                adapted.merge()
+                setattr(parent, name, adapted.get_base_layer())
     return network

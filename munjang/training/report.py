@@ -64,12 +64,12 @@ class Point(NamedTuple):
 
 
 def write_report(path: Path, run: Run, config: TrainConfig) -> None:
-    """Write what is known of a run so far. A report that can't be written is a warning: the run is worth more."""
+    """Write what is known of a run so far; where that fails there is a warning, as the run is worth more."""
     try:
         with replacing(path) as file:
             file.write(_page(run, config).encode())
-    except OSError as error:
-        warnings.warn(f"The report {path} can't be written: {error.strerror or error}.", RuntimeWarning, stacklevel=2)
+    except Exception as error:
+        warnings.warn(f"The report {path} can't be written: {error}.", RuntimeWarning, stacklevel=2)
 
 
 def clean(value: object) -> str:
@@ -382,14 +382,15 @@ def _config(settings: Mapping[str, Any]) -> str:
     for name, value in given.items():
         default = known[name].default if name in known else None
         is_changed = value != (list(default) if isinstance(default, tuple) else default)
-        words = f'<span class="{"changed" if is_changed else "default"}">{_html(_plain(value))}</span>'
+        words = f'<span class="{"changed" if is_changed else "default"}">{_html(plain(value))}</span>'
         rows.append([_html(name), words, _html(known[name].metadata["help"] if name in known else "")])
-    rows += [[_html(name), _html(_plain(settings[name])), words] for name, words in FACTS.items() if name in settings]
+    rows += [[_html(name), _html(plain(settings[name])), words] for name, words in FACTS.items() if name in settings]
     note = "<p>Bold: not the default.</p>"
     return f"<h2>Settings</h2>{note}{_table(['setting', 'value', 'meaning'], rows)}" if rows else ""
 
 
-def _plain(value: object) -> str:
+def plain(value: object) -> str:
+    """A setting as people write it."""
     if isinstance(value, list):
-        return ", ".join(map(_plain, value)) or "–"
+        return ", ".join(map(plain, value)) or "–"
     return "–" if value is None else value if isinstance(value, str) else json.dumps(value)

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from munjang.errors import InputError
+from munjang.nn.encoder import Encoder
 from munjang.nn.network import PairNetwork, SentenceNetwork
 from munjang.objectives.base import Objective
 from munjang.text.packing import Packed
@@ -61,7 +62,7 @@ class Step:
             assert chunk.order_of is not None
             found = self._outputs(place, chunk, objective.needs)
             is_by_text = objective.needs != "token_states"
-            outputs = found[chunk.order_of].split(chunk.num_examples) if is_by_text else (found,)
+            outputs = torch.split(found[chunk.order_of], chunk.num_examples) if is_by_text else (found,)
             known = self._with_words(objective, chunk.known)
             own_size = objective.size(outputs, known)
             part = objective(outputs, known) * own_size
@@ -85,9 +86,8 @@ class Step:
         gradient = torch.empty_like(own)
         if own.grad is not None:
             gradient[work.order_of] = own.grad
-        for place, (chunk, part) in enumerate(
-            zip(work.chunks, gradient.split([len(each) for each in found] or [0]), strict=bool(found))
-        ):
+        parts = torch.split(gradient, [len(each) for each in found]) if found else ()
+        for place, (chunk, part) in enumerate(zip(work.chunks, parts, strict=True)):
             with_graph = self._outputs(place, chunk, objective.needs) if is_cached else found[place]
             torch.autograd.backward(with_graph, part)
         share = 1 / self.processes.world
@@ -114,6 +114,7 @@ class Step:
             return states_TD
         if needs == "layers":
             assert isinstance(network, SentenceNetwork)
+            assert isinstance(network.encoder, Encoder)
             return torch.stack([network.head(states, batch) for states in network.encoder.layers(batch)[1:]], dim=1)
         outputs: Tensor = network(batch)
         return outputs
@@ -126,6 +127,7 @@ class Step:
     def _with_words(self, objective: Objective, known: dict[str, Tensor]) -> dict[str, Tensor]:
         if "words" not in objective.extras:
             return known
+        assert isinstance(self.network.encoder, Encoder)
         return {**known, "words": self.network.encoder.embeddings.word.weight}
 
 

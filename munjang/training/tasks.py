@@ -11,12 +11,12 @@ import torch
 from munjang.bi_encoder import BiEncoder
 from munjang.cross_encoder import CrossEncoder
 from munjang.data.examples import Examples
-from munjang.data.mixing import mix
-from munjang.data.reading import read_examples
+from munjang.data.mixing import mix, turns
+from munjang.data.reading import drop_overlap, read_examples
 from munjang.data.sampling import batches
 from munjang.data.tokens import TokenTable
 from munjang.errors import InputError
-from munjang.objectives import OBJECTIVES, WRAPPERS, make, wrap
+from munjang.objectives import OBJECTIVES, make, wrap
 from munjang.objectives.base import Objective
 from munjang.training.batches import Batches
 from munjang.training.config import TrainConfig
@@ -84,7 +84,7 @@ def prepare(dataset: Dataset, trainee: Trainee, config: TrainConfig, cache: Path
         make(dataset.objective, {})  # which says what there is
     kind = OBJECTIVES[dataset.objective]
     _check_kind(dataset.objective, kind, trainee)
-    examples = _read(dataset, kind)
+    examples = read(dataset, config.evaluate if config.avoid is None else config.avoid)
     facts: dict[str, Any] = dict(trainee.facts)
     vectors: dict[str, Any] = {}
     if examples.labels is not None:
@@ -103,9 +103,9 @@ def prepare(dataset: Dataset, trainee: Trainee, config: TrainConfig, cache: Path
     torch.manual_seed(seed_of(config.seed))  # of the objective's own parameters
     objective = make(dataset.objective, facts, **dataset.options)
     if config.matryoshka:
-        objective = wrap("matryoshka", objective, dims=config.matryoshka)
+        objective = wrap("matryoshka", objective, facts, dims=config.matryoshka)
     if config.adaptive_layers:
-        objective = wrap("adaptive_layers", objective)
+        objective = wrap("adaptive_layers", objective, facts)
     _check_labels(examples, objective, trainee)
     prompts = dataset.prompts or ("",) * len(examples.texts)
     if len(prompts) != len(examples.texts):
@@ -123,31 +123,36 @@ def prepare(dataset: Dataset, trainee: Trainee, config: TrainConfig, cache: Path
 def draws(tasks: Sequence[Task], config: TrainConfig, epoch: int = 0, index: int = 0) -> Iterator[Draw]:
     """The batches of the run from a place on, for ever; the same ones whenever they are asked for."""
     while True:
-        lists = [task.epoch(seed_of(config.seed, place), epoch) for place, task in enumerate(tasks)]
-        order = mix([len(each) for each in lists], config.mixing, config.seed, epoch, config.temperature)
-        used = [0] * len(tasks)
-        for place, which in enumerate(order.tolist()):
-            rows = lists[which][used[which] % len(lists[which])]
-            used[which] += 1
-            if place >= index:
-                yield Draw(epoch, place, which, rows)
+        lists = {(place, 0): task.epoch(seed_of(config.seed, place, 0), epoch) for place, task in enumerate(tasks)}
+        sizes = [len(lists[place, 0]) for place in range(len(tasks))]
+        order = mix(sizes, config.mixing, config.seed, epoch, config.temperature)
+        for place, (which, turn) in enumerate(zip(order.tolist(), turns(order).tolist(), strict=True)):
+            if place < index:
+                continue
+            again, at = divmod(turn, sizes[which])  # a small dataset may start again, in another order
+            if (which, again) not in lists:
+                lists[which, again] = tasks[which].epoch(seed_of(config.seed, which, again), epoch)
+            some = lists[which, again]
+            yield Draw(epoch, place, which, some[at % len(some)])
         epoch, index = epoch + 1, 0
 
 
 def num_draws(tasks: Sequence[Task], config: TrainConfig) -> int:
     """Batches of the first epoch."""
-    sizes = [len(task.epoch(seed_of(config.seed, place), 0)) for place, task in enumerate(tasks)]
+    sizes = [len(task.epoch(seed_of(config.seed, place, 0), 0)) for place, task in enumerate(tasks)]
     return len(mix(sizes, config.mixing, config.seed, 0, config.temperature))
 
 
-def _read(dataset: Dataset, kind: type[Objective]) -> Examples:
-    if isinstance(dataset.data, Examples):
-        return dataset.data
-    wanted = [name for name in TARGETS if name in kind.extras]
-    if dataset.teacher is not None:  # which says what the file would
-        wanted = []
-    reading = {"target": wanted[0] if wanted else None, "num_texts": kind.num_texts, **dataset.reading}
-    return read_examples(dataset.data, **reading)
+def read(dataset: Dataset, avoid: Sequence[str]) -> Examples:
+    """The examples of a dataset, without those that share a sentence with files on which a score will be reported."""
+    examples = dataset.data
+    if not isinstance(examples, Examples):
+        kind = OBJECTIVES[dataset.objective]
+        wanted = [name for name in TARGETS if name in kind.extras and dataset.teacher is None]  # else it says them
+        reading = {"target": wanted[0] if wanted else None, "num_texts": kind.num_texts, **dataset.reading}
+        examples = read_examples(examples, **reading)
+    files = [path for path in avoid if Path(path).is_file()]
+    return drop_overlap(examples, [read_examples(path) for path in files]) if files else examples
 
 
 def _check_kind(name: str, kind: type[Objective], trainee: Trainee) -> None:
@@ -176,6 +181,3 @@ def _load(given: str | BiEncoder | CrossEncoder, device: torch.device) -> BiEnco
     from munjang import checkpoint
 
     return (CrossEncoder if checkpoint.kind(given) == "cross" else BiEncoder).load(given, device=str(device))
-
-
-__all__ = ["WRAPPERS", "Dataset", "Draw", "Task", "draws", "num_draws", "prepare"]

@@ -7,7 +7,7 @@
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -22,12 +22,13 @@ from munjang.errors import InputError
 from munjang.evaluation import evaluate
 from munjang.training.card import write_card
 from munjang.training.config import TrainConfig, deciding
-from munjang.training.lora import add_adapters
 from munjang.training.loop import Loop
+from munjang.training.lora import add_adapters
 from munjang.training.processes import Processes
 from munjang.training.report import write_report
 from munjang.training.run import Run
 from munjang.training.tasks import Dataset, Task, num_draws, prepare
+from munjang.training.tensorboard import events
 from munjang.training.trainee import Holder, Trainee
 
 Data = str | os.PathLike[str] | Examples | Dataset | Sequence[Dataset]
@@ -76,6 +77,7 @@ def _train(
     num_updates = config.max_steps or max(math.ceil(config.epochs * per_epoch), 1)
     loop = Loop(trainee, tasks, processes, config, num_updates)
     loop.run = run
+    loop.on_log = _listener(run, config)
     if config.evaluate:
         loop.evaluate = lambda snapshot: _evaluate(snapshot, config.evaluate)
     _begin(loop, run, _settings(holder, tasks, config, num_updates, processes.world), config, processes)
@@ -95,9 +97,7 @@ def _train(
     processes.wait()
 
 
-def _begin(
-    loop: Loop, run: Run | None, settings: dict[str, object], config: TrainConfig, processes: Processes
-) -> None:
+def _begin(loop: Loop, run: Run | None, settings: dict[str, object], config: TrainConfig, processes: Processes) -> None:
     """A fresh start, or the place where an earlier run stopped, the same for all processes."""
     found: Any = None
     problem: Exception | None = None
@@ -142,12 +142,25 @@ def _settings(
     }
 
 
+def _listener(run: Run | None, config: TrainConfig) -> Callable[[dict[str, Any]], None]:
+    """What is done with every line of the log: TensorBoard's events, and the report after an evaluation."""
+    if run is None:
+        return lambda line: None
+    write = events(run.folder) if config.tensorboard else None
+
+    def listen(line: dict[str, Any]) -> None:
+        if write is not None:
+            write(line)
+        if "evaluation" in line:
+            write_report(run.folder / "report.html", run, config)
+
+    return listen
+
+
 def _evaluate(snapshot: Any, sources: Sequence[str]) -> dict[str, Any]:
     """Scores on every file; the first one's main score decides which weights are best."""
     reports = [evaluate(snapshot, source) for source in sources]
-    each = {
-        report.dataset: {"kind": report.kind, "main": report.main, "metrics": report.metrics} for report in reports
-    }
+    each = {report.dataset: {"kind": report.kind, "main": report.main, "metrics": report.metrics} for report in reports}
     return {"main": reports[0].metrics[reports[0].main], "name": reports[0].dataset, "on": each}
 
 

@@ -3,15 +3,17 @@
 import copy
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from munjang import checkpoint
 from munjang.bi_encoder import BiEncoder
 from munjang.cross_encoder import CrossEncoder
 from munjang.errors import InputError, UnsupportedModel
-from munjang.nn.encoder import Embeddings, Encoder
+from munjang.nn.encoder import Block, Embeddings, Encoder
+from munjang.nn.heads import ClassificationHead
 from munjang.nn.network import PairNetwork, SentenceNetwork
 from munjang.runtime.executor import pick_dtype
 from munjang.training.config import TrainConfig
@@ -23,7 +25,7 @@ class Trainee:
     """A copy of a model's network that learns; the model itself changes when `give_back` is called."""
 
     def __init__(self, model: Holder, device: torch.device, config: TrainConfig) -> None:
-        if model._engine.replicas is not None:
+        if model._engine.replicas is not None and model._engine.replicas.others:
             raise InputError("A model on several devices can't be trained; load it on one (torchrun starts several).")
         self.model, self.device = model, device
         self.network: SentenceNetwork | PairNetwork = _in_float32(model).to(device)
@@ -41,7 +43,7 @@ class Trainee:
         self.encoder = encoder if isinstance(encoder, Encoder) else None
         self.pad_id = None if self.encoder is None else self.encoder.shape.pad_id
         if config.dropout is not None:
-            _set_dropout(self.encoder, config.dropout)
+            _set_dropout(self.network, config.dropout)
         self.network.train()
 
     @property
@@ -59,10 +61,8 @@ class Trainee:
         if isinstance(self.model, BiEncoder):
             found["width"] = self.model.width
         if self.encoder is not None:
-            found["num_layers"] = self.encoder.shape.num_layers
-            found["token_width"] = self.encoder.shape.width
+            found["hidden_width"] = self.encoder.shape.width
             found["word_width"] = self.encoder.shape.embedding_width or self.encoder.shape.width
-            found["num_heads"] = self.encoder.shape.num_heads
         return found
 
     def weights(self) -> dict[str, Tensor]:
@@ -113,16 +113,22 @@ def _in_float32(model: Holder) -> SentenceNetwork | PairNetwork:
     return checkpoint.load_bi(folder, model.network.modes).network
 
 
-def _set_dropout(encoder: Encoder | None, share: float) -> None:
-    if encoder is None:
+def _set_dropout(network: SentenceNetwork | PairNetwork, share: float) -> None:
+    """The same share everywhere: embeddings, attention, what stands behind it, and a cross-encoder's head."""
+    if not isinstance(network.encoder, Encoder):
         raise InputError("dropout can be set for encoders that Munjang computes itself only.")
-    names = ("embedding_dropout", "attention_dropout", "out_dropout", "down_dropout")
-    encoder.shape = replace(encoder.shape, **{name: share for name in names})
-    for module in encoder.modules():
+    names: dict[str, Any] = dict.fromkeys(
+        ("embedding_dropout", "attention_dropout", "out_dropout", "down_dropout"), share
+    )
+    for module in network.modules():
         if isinstance(module, Embeddings):
             module.dropout = share
-        elif module is not encoder and hasattr(module, "shape"):
-            module.shape = encoder.shape
+        elif isinstance(module, nn.Dropout):
+            module.p = share
+        elif isinstance(module, ClassificationHead):
+            module.shape = replace(module.shape, dropout_in=share, dropout_out=share)
+        elif isinstance(module, (Encoder, Block)):
+            module.shape = replace(module.shape, **names)
 
 
 def _merged(network: SentenceNetwork | PairNetwork) -> SentenceNetwork | PairNetwork:

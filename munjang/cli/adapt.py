@@ -1,0 +1,55 @@
+"""munjang adapt MODEL TEXTS -o OUT: let a model read the texts of a domain; --then fine-tunes it afterwards.
+
+munjang adapt biobert-folder articles/ -o adapted --method denoising
+munjang adapt bert-folder notes.txt -o model --method masked --then pairs.tsv --then-objective in_batch
+"""
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from munjang.cli import train
+from munjang.cli.options import option
+from munjang.errors import InputError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(train.Options):
+    """Of `munjang adapt`."""
+
+    data: tuple[str, ...] = option(
+        "files or folders of texts: .txt .csv .tsv .jsonl .parquet, also compressed",
+        default=(),
+        is_positional=True,
+        metavar="TEXTS",
+    )
+    method: Literal["masked", "denoising", "simcse", "pairs"] = option(
+        "predict masked tokens, restore damaged texts (TSDAE), tell texts apart (SimCSE), or pair neighbouring sentences",
+        default="denoising",
+    )
+    column: str | None = option("column that holds the text (default: by its name)", default=None)
+    then: tuple[str, ...] = option("fine-tune on these examples afterwards", default=())
+    then_objective: str = option("objective of the fine-tuning", default="in_batch")
+
+
+def run(options: Options) -> int:
+    """Read the domain, adapt, fine-tune."""
+    if options.output is None and not options.dry_run:
+        raise InputError("Where to? Give -o OUT (output)")
+    if not options.data:
+        raise InputError("No texts: give files or folders of the domain")
+    from munjang.training.domain import METHODS, read_domain
+    from munjang.training.tasks import Dataset
+
+    objective, made = METHODS[options.method]
+    name = f"{', '.join(options.data)} ({options.method})"
+    examples = made(read_domain(options.data, options.column), name)
+    dataset = Dataset(data=examples, objective=objective, options=train.settings(options.set))
+    if not options.then:
+        return train.train_with(options, [dataset], False)
+    # the stages have a folder each, so that either goes on where it stopped
+    adapted = f"{options.output}.adapted"
+    code = train.train_with(replace(options, output=adapted), [dataset], False)
+    if code or options.dry_run:
+        return code
+    tuning = replace(options, model=adapted, data=options.then, set=(), texts=options.texts)
+    return train.train_with(tuning, train.datasets_of(tuning, options.then_objective), False)

@@ -1,0 +1,185 @@
+"""munjang train MODEL DATA -o OUT: train a bi-encoder or a cross-encoder; --resume goes on after a stop.
+
+munjang train bert-folder nli.tsv -o nli-model --objective classification --evaluate sts-dev.tsv
+munjang train --config run.toml            # the same settings in a file, several datasets as [[datasets]]
+torchrun --nproc-per-node 4 -m munjang.cli train --config run.toml
+"""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from munjang.cli.options import option
+from munjang.errors import InputError, unknown
+from munjang.training.config import TrainConfig
+
+if TYPE_CHECKING:  # numpy and torch stay out of --help
+    from munjang.training.tasks import Dataset
+    from munjang.training.trainee import Holder
+
+TABLE_KEYS = ("data", "objective", "options", "reading", "batch_size", "sampler", "prompts", "teacher", "guide")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(TrainConfig):
+    """Of `munjang train`."""
+
+    model: str = option("folder or Hub name of the model to begin with", is_positional=True, metavar="MODEL")
+    data: tuple[str, ...] = option(
+        "files of examples: .csv .tsv .jsonl .parquet, also with .gz .xz .bz2; a folder; hub:owner/name",
+        default=(),
+        is_positional=True,
+        metavar="DATA",
+    )
+    objective: str | None = option("what to learn; `munjang train --objectives` lists them", default=None)
+    objectives: bool = option("list the objectives, and end", default=False)
+    set: tuple[str, ...] = option("settings of the objective, such as margin=1", default=(), metavar="KEY=VALUE")
+    texts: tuple[str, ...] = option("columns that hold the texts (default: by their names)", default=())
+    label: str | None = option("column that holds the label", default=None)
+    labels: tuple[str, ...] = option("names of the labels in the order of their numbers", default=())
+    score: str | None = option("column that holds the score", default=None)
+    score_range: tuple[float, float] | None = option("smallest and largest score (default: found)", default=None)
+    max_rows: int | None = option("read so many rows only", default=None)
+    prompts: tuple[str, ...] = option("put these before the texts of each column", default=())
+    teacher: str | None = option("model whose vectors or scores are learned", default=None)
+    guide: str | None = option("model that tells false negatives", default=None)
+    cross: bool = option("train a new cross-encoder on the encoder of MODEL", default=False)
+    num_labels: int | None = option("outputs of a new cross-encoder (default: what the data asks for)", default=None)
+    pooling: str | None = option("cls, mean or max, instead of the model's own", default=None)
+    dry_run: bool = option("read and check everything, say what would be done, and end", default=False)
+    config: str | None = option("TOML file with these settings; flags win", default=None)
+    datasets: tuple[dict, ...] = option(  # type: ignore[type-arg]  # what a table of the file holds is checked later
+        "several datasets, each with its objective, as [[datasets]] of the file", default=()
+    )
+
+
+def run(options: Options) -> int:
+    """Check everything, train, say where the model is."""
+    if options.objectives:
+        print(describe_objectives())
+        return 0
+    if options.output is None and not options.dry_run:
+        raise InputError("Where to? Give -o OUT (output)")
+    datasets = datasets_of(options, options.objective or "classification")
+    return train_with(options, datasets, options.cross)
+
+
+def train_with(options: "Any", datasets: "list[Dataset]", is_cross: bool, num_layers: int | None = None) -> int:
+    """What `train`, `distill` and `adapt` end in."""
+    from munjang.training.train import train
+
+    model = _model(options, datasets, is_cross)
+    if num_layers is not None:
+        from munjang import checkpoint
+
+        checkpoint.shorten(model.model, num_layers)
+    config = config_of(options)
+    if options.dry_run:
+        from munjang.training.preview import preview
+
+        print(preview(model, datasets, config))
+        return 0
+    train(model, datasets, config=config)
+    if config.output is not None and _is_main() and not config.quiet:
+        print(f"the model is in {config.output}, the report in {config.output}.training/report.html", file=sys.stderr)
+    return 0
+
+
+def config_of(options: "Any") -> TrainConfig:
+    """The part of the options that says how to train."""
+    return TrainConfig(**{each.name: getattr(options, each.name) for each in fields(TrainConfig)})
+
+
+def datasets_of(options: Options, objective: str) -> "list[Dataset]":
+    """What flags or the file say about data."""
+    from munjang.training.tasks import Dataset
+
+    if options.datasets and options.data:
+        raise InputError("Data is given on the command line and as [[datasets]] of the file; give one of them")
+    if not options.datasets and not options.data:
+        raise InputError("No data: give files, or [[datasets]] in the file of --config")
+    tables: Sequence[dict[str, Any]] = options.datasets or [
+        {"data": list(options.data), "options": settings(options.set)}
+    ]
+    made = []
+    for table in tables:
+        for key in table:
+            if key not in TABLE_KEYS:
+                raise unknown("key of [[datasets]]", key, TABLE_KEYS)
+        given = {"objective": objective, "teacher": options.teacher, "guide": options.guide, **table}
+        given["reading"] = reading_of(options) | dict(given.get("reading", {}))
+        given["prompts"] = tuple(given.get("prompts", options.prompts))
+        made.append(Dataset(**given))
+    return made
+
+
+def reading_of(options: Options) -> dict[str, Any]:
+    """Options of the reader that were given."""
+    found = {
+        "texts": options.texts or None,
+        "label": options.label,
+        "labels": options.labels or None,
+        "score": options.score,
+        "score_range": options.score_range,
+        "max_rows": options.max_rows,
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def settings(pairs: Sequence[str]) -> dict[str, Any]:
+    """KEY=VALUE as Python values: numbers, true and false, else text.
+
+    >>> settings(["margin=0.5", "distance=cosine", "is_symmetric=true"])
+    {'margin': 0.5, 'distance': 'cosine', 'is_symmetric': True}
+    """
+    import tomllib
+
+    found: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise InputError(f"--set {pair}: expected KEY=VALUE, such as margin=1")
+        try:
+            found[key] = tomllib.loads(f"value = {value}")["value"]
+        except tomllib.TOMLDecodeError:
+            found[key] = value
+    return found
+
+
+def describe_objectives() -> str:
+    """The table of objectives with what each is and needs."""
+    from munjang.objectives import OBJECTIVES, options_of
+
+    lines = []
+    for name, kind in OBJECTIVES.items():
+        least, most = kind.num_texts
+        texts = f"{least}" if least == most else f"{least}+"
+        needs = ", ".join([f"{texts} text column{'' if texts == '1' else 's'}", *kind.extras])
+        first = (kind.__doc__ or "").strip().splitlines()[0]
+        own = ", ".join(options_of(kind))
+        lines.append(f"{name}\n    {first}\n    takes: {needs}{f'; settings: {own}' if own else ''}")
+    return "\n".join(lines)
+
+
+def _model(options: "Any", datasets: "list[Dataset]", is_cross: bool) -> "Holder":
+    from munjang import checkpoint
+    from munjang.bi_encoder import BiEncoder
+    from munjang.cross_encoder import CrossEncoder
+    from munjang.training.tasks import read
+
+    if is_cross:
+        num_labels = options.num_labels
+        if num_labels is None:
+            found = [read(dataset, ()).labels for dataset in datasets if dataset.objective == "cross_entropy"]
+            num_labels = max((int(labels.max()) + 1 for labels in found if labels is not None), default=1)
+        return CrossEncoder.create(options.model, num_labels, options.device, "float32")
+    if checkpoint.kind(options.model) == "cross":
+        return CrossEncoder.load(options.model, options.device, "float32")
+    return BiEncoder.load(options.model, options.device, "float32", pooling=options.pooling)
+
+
+def _is_main() -> bool:
+    import os
+
+    return os.environ.get("RANK", "0") == "0"

@@ -1,0 +1,76 @@
+"""What tests of training share: a tiny model, examples of our own, and a step without a loop."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from munjang.bi_encoder import BiEncoder
+from munjang.cross_encoder import CrossEncoder
+from munjang.data.examples import Examples
+from munjang.training.chunks import cut
+from munjang.training.config import TrainConfig
+from munjang.training.processes import Processes
+from munjang.training.step import Gradients, Step
+from munjang.training.tasks import Dataset, prepare
+from munjang.training.trainee import Trainee
+from tests.texts import ENGLISH, KOREAN
+
+TEXTS = [text for text in dict.fromkeys([*ENGLISH, *KOREAN]) if text.strip()]
+
+
+def sentences(count: int, seed: int = 0) -> list[str]:
+    """Texts of different lengths, all different."""
+    random = np.random.default_rng(seed)
+    words = sorted({word for text in TEXTS for word in text.split()})
+    lengths = random.integers(2, 12, count)
+    return [f"{' '.join(random.choice(words, length))} {place}" for place, length in enumerate(lengths)]
+
+
+def examples(count: int, columns: int = 2, labels: int = 3) -> Examples:
+    """Rows with labels and scores."""
+    random = np.random.default_rng(1)
+    return Examples(
+        "made up",
+        tuple(sentences(count, seed) for seed in range(columns)),
+        labels=random.integers(0, labels, count),
+        scores=random.random(count),
+    )
+
+
+def gradient(
+    folder: Path,
+    objective: str,
+    rows: Examples,
+    budget: int = 100_000,
+    is_cached: bool | None = None,
+    device: str = "cpu",
+    options: dict[str, Any] | None = None,
+    **settings: Any,
+) -> tuple[float, dict[str, torch.Tensor]]:
+    """Loss and gradients of one batch of all rows."""
+    processes = Processes(device)
+    config = TrainConfig(batch_size=len(rows), **settings)
+    model = CrossEncoder.load(folder, device) if objective.startswith("cross") else BiEncoder.load(folder, device)
+    trainee = Trainee(model, processes.device, config)
+    task = prepare(Dataset(data=rows, objective=objective, options=options or {}), trainee, config, None)
+    batch = task.batches(np.arange(len(rows)), processes.rank, processes.world, np.random.default_rng(3))
+    work = cut(batch, task.objective.is_separable, budget, processes.device)
+    step = Step(trainee.network, processes, trainee.shapes, seed=5, is_cached=is_cached)
+    found = step(1, work, task.objective)
+    loss = Gradients(trainee.network, [task.objective], processes).finish(*found)
+    modules = {"network": trainee.network, "objective": task.objective}
+    return float(loss), {
+        f"{kind}.{name}": parameter.grad.clone()
+        for kind, module in modules.items()
+        for name, parameter in module.named_parameters()
+        if parameter.grad is not None
+    }
+
+
+def difference(found: dict[str, torch.Tensor], wanted: dict[str, torch.Tensor]) -> float:
+    """Largest difference of any component, relative to the length of all gradients together."""
+    assert found.keys() == wanted.keys()
+    length = torch.stack([value.norm() for value in wanted.values()]).norm()
+    return max(float((found[name] - wanted[name]).abs().max() / length) for name in wanted)

@@ -1,0 +1,41 @@
+"""One batch's gradient in one of several processes: torchrun --nproc-per-node 3 -m ... FOLDER OUT."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from safetensors.torch import save_file
+
+from tests.training.made import examples, gradient
+
+OBJECTIVES = {"in_batch": 2, "classification": 2, "cosent": 2, "batch_hard_triplet": 1, "masked": 1}
+ROWS = 13  # which neither two nor three processes share evenly
+
+
+def main(folder: Path, out: Path) -> None:
+    torch.set_num_threads(1)
+    counted = [0]
+    reduce = dist.all_reduce
+
+    def counting(*given: object, **more: object) -> object:
+        counted[0] += 1
+        return reduce(*given, **more)
+
+    dist.all_reduce = counting
+    for objective, columns in OBJECTIVES.items():
+        for budget in (100_000, 60):
+            before = counted[0]
+            loss, found = gradient(folder, objective, examples(ROWS, columns), budget, dropout=0.0)
+            if os.environ.get("RANK", "0") == "0":
+                save_file(found, out / f"{objective}-{budget}.safetensors")
+                facts = {"loss": loss, "exchanges": counted[0] - before}
+                (out / f"{objective}-{budget}.json").write_text(json.dumps(facts))
+    if dist.is_initialized():
+        dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))
