@@ -26,7 +26,7 @@ NEGATIVE = re.compile(r"(?:hard_)?(?:negative|neg)s?_?(\d*)|부정_?(\d*)")
 SCORE_OF = re.compile(r"(?:score|점수)_?(\d+)")  # of one candidate
 YES_NO_COLUMNS = ("is_duplicate", "is_answer", "is_paraphrase")  # 0 and 1: a class, and a score
 LABEL_COLUMNS = (
-    *("label", "labels", "gold_label", "class", "category", *YES_NO_COLUMNS),
+    *("label", "labels", "gold_label", "entailment_judgment", "class", "category", *YES_NO_COLUMNS),
     *("라벨", "레이블", "분류", "범주", "클래스"),
 )
 SCORE_COLUMNS = (

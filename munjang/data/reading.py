@@ -77,6 +77,8 @@ def read_examples(
     """
     if target is not None and target not in TARGETS:
         raise unknown("target", target, TARGETS)
+    if max_rows is not None and max_rows < 1:
+        raise InputError(f"max_rows has to be at least 1, not {max_rows}")
     if texts is not None:
         texts = [texts] if isinstance(texts, str) else list(texts)
         if not num_texts[0] <= len(texts) <= (num_texts[1] or len(texts)) or len(set(texts)) < len(texts):

@@ -113,6 +113,7 @@ def test_no_files_no_rows(tmp_path: Path) -> None:
         ("premise hypothesis label", "premise hypothesis"),
         ("Sentence1 SENTENCE2 score", "Sentence1 SENTENCE2"),
         ("gold_label sentence1 sentence2 pairID", "sentence1 sentence2"),
+        ("pair_ID sentence_A sentence_B relatedness_score entailment_judgment", "sentence_A sentence_B"),
         ("question answer focus", "question answer"),
         ("question sentence is_answer", "question sentence"),
         ("question1 question2 is_duplicate", "question1 question2"),
@@ -153,6 +154,7 @@ def test_number_of_texts_decides(tmp_path: Path) -> None:
         ({"num_texts": (1, 1), "target": "scores"}, "which column is the score"),
         ({"num_texts": (1, 1), "label": "text"}, "two things at once"),
         ({"target": "label"}, "Did you mean 'labels'"),
+        ({"max_rows": 0}, "at least 1"),
     ]:
         with pytest.raises(InputError, match=message):
             read_examples(path, **options)
@@ -224,7 +226,11 @@ def test_other_labels(tmp_path: Path) -> None:
     assert numbers.labels is not None
     assert numbers.labels.tolist() == [2, 0]
     assert numbers.label_names == ("no", "maybe", "yes")
+    cased = read("SPORT", "art", names=("Sport", "Art"))
+    assert cased.labels is not None
+    assert cased.labels.tolist() == [0, 1]
     for labels, names, message in [
+        ((3, 0), ("3", "5", "9"), "line 2: label 0 is none of 3, 5, 9"),  # 0 is not the place of a name here
         (("sport", "arts"), ("art", "sport"), "line 2: label 'arts' is none of art, sport"),
         ((0, 3), ("no", "maybe", "yes"), "line 2: label 3 is none of"),
         ((0, 0.5), None, "line 2: label 0.5 is none of names or whole numbers"),
