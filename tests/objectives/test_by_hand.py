@@ -41,6 +41,19 @@ def test_batch_triplets() -> None:
         assert loss.item() == pytest.approx(expected), name
 
 
+def test_semi_hard_is_farther_not_as_far() -> None:
+    """0 and 2 beside −2 and 5, margin 2: from 0, −2 is as far as 2, so 5 is taken. 2−5+2 < 0, 2−3+2, 7−4+2, 7−5+2."""
+    line = vectors((0.0,), (2.0,), (-2.0,), (5.0,))
+    assert make("batch_semi_hard_triplet", {}, margin=2.0)([line], ON_LINE).item() == pytest.approx(10 / 4)
+
+
+def test_online_contrastive_takes_what_is_on_the_wrong_side_only() -> None:
+    """Similar pairs at 1 and 3, others at 1 and 2: 3² of the first, as 1 is no farther than 1; both others, margin 4."""
+    outputs = [vectors((0.0,), (0.0,), (0.0,), (0.0,)), vectors((1.0,), (3.0,), (1.0,), (2.0,))]
+    objective = make("online_contrastive", {}, margin=4.0, distance="euclidean")
+    assert objective(outputs, {"labels": torch.tensor([1, 1, 0, 0])}).item() == 9 + 9 + 4
+
+
 @pytest.mark.parametrize("name", ["batch_all_triplet", "batch_hard_triplet", "batch_semi_hard_triplet"])
 @pytest.mark.parametrize("labels", [[1, 1, 1, 1], [0, 1, 2, 3]])
 def test_no_triplet_is_a_zero_with_a_gradient(name: str, labels: list[int]) -> None:
