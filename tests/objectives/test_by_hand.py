@@ -48,7 +48,7 @@ def test_semi_hard_is_farther_not_as_far() -> None:
 
 
 def test_online_contrastive_takes_what_is_on_the_wrong_side_only() -> None:
-    """Similar pairs at 1 and 3, others at 1 and 2: 3² of the first, as 1 is no farther than 1; both others, margin 4."""
+    """Similar pairs at 1 and 3, others at 1 and 2: 3² (1 is no farther than 1) and both others, margin 4."""
     outputs = [vectors((0.0,), (0.0,), (0.0,), (0.0,)), vectors((1.0,), (3.0,), (1.0,), (2.0,))]
     objective = make("online_contrastive", {}, margin=4.0, distance="euclidean")
     assert objective(outputs, {"labels": torch.tensor([1, 1, 0, 0])}).item() == 9 + 9 + 4
