@@ -50,7 +50,7 @@ class Options:
         "format of the tables (default: by suffix)", default=None
     )
     split: str = option("of a folder with qrels/SPLIT.tsv", default="test")
-    max_rows: int | None = option("read only so many rows; queries of a retrieval folder", default=None)
+    max_rows: int | None = option("read only so many rows, of --train too; queries of a retrieval folder", default=None)
     train: str | None = option("rows to train the classifier on: classification, nli of a bi-encoder", default=None)
     first_stage: str | None = option("bi-encoder that finds the candidates for reranking", default=None)
     candidates: int = option("how many of them", default=100)

@@ -11,27 +11,25 @@ import numpy as np
 from munjang.data.examples import Examples
 from munjang.errors import InputError
 from munjang.evaluation.kinds.base import Kind, Measured, Settings, Source, encode_columns, kind_of
-from munjang.evaluation.kinds.probe import measure_probe
-from munjang.evaluation.kinds.rows import read_rows
+from munjang.evaluation.kinds.probe import Split, measure_probe, read_split
 from munjang.evaluation.metrics.classification import accuracy, macro_f1
 from munjang.types import Floats, Ints
 
 
-def read(source: Source, settings: Settings) -> Examples:
+def read(source: Source, settings: Settings) -> Split:
     """Premise, hypothesis and label."""
-    return read_rows(source, settings, (2, 2), "labels")
+    return read_split(source, settings, 2)
 
 
-def evaluate(model: Any, examples: Examples, settings: Settings) -> Measured:
+def evaluate(model: Any, data: Split, settings: Settings) -> Measured:
     """Accuracy and macro F1."""
     if kind_of(model) == "cross":
-        return _of_cross(model, examples, settings)
-    if settings.train is None:
+        return _of_cross(model, data.test, settings)
+    if data.train is None:
         raise InputError("nli of a bi-encoder trains a classifier on its vectors: give its rows with --train (train=).")
-    train = read_rows(settings.train, settings, (2, 2), "labels")
-    columns = encode_columns(model, (*train.texts, *examples.texts), settings)
+    columns = encode_columns(model, (*data.train.texts, *data.test.texts), settings)
     train_ND, test_ND = _features(*columns[:2]), _features(*columns[2:])
-    return measure_probe(train_ND, test_ND, train, examples, settings.seed, "(u, v, |u - v|)")
+    return measure_probe(train_ND, test_ND, data.train, data.test, settings.seed, "(u, v, |u - v|)")
 
 
 def _features(u_ND: Floats, v_ND: Floats) -> Floats:

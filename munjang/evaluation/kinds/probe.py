@@ -1,17 +1,46 @@
 """A classifier on frozen vectors: trained on one set of rows, measured on another."""
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 import numpy as np
 
 from munjang.data.examples import Examples
 from munjang.errors import InputError
-from munjang.evaluation.kinds.base import Measured
+from munjang.evaluation.kinds.base import Measured, Settings, Source
+from munjang.evaluation.kinds.rows import read_rows
 from munjang.evaluation.metrics.classification import accuracy, macro_f1
 from munjang.types import Floats, Ints
 
-if TYPE_CHECKING:
-    from munjang.evaluation.logistic import Classifier
+
+@dataclass(frozen=True)
+class Split:
+    """Rows to measure on, and rows to train on where they are given."""
+
+    test: Examples
+    train: Examples | None
+
+    def __len__(self) -> int:
+        return len(self.test)
+
+    @property
+    def name(self) -> str:
+        """The dataset's: that of the rows to measure on."""
+        return self.test.name
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the reader said of the rows to measure on."""
+        return self.test.notes
+
+
+def read_split(source: Source, settings: Settings, num_texts: int) -> Split:
+    """Both sets of rows, so that a bad one is found before a model is loaded."""
+    test = read_rows(source, settings, (num_texts, num_texts), "labels")
+    if settings.train is None:
+        return Split(test, None)
+    train = read_rows(settings.train, settings, (num_texts, num_texts), "labels")
+    same_classes(train, test)  # or refused
+    return Split(test, train)
 
 
 def same_classes(train: Examples, test: Examples) -> tuple[Ints, Ints]:
@@ -33,7 +62,6 @@ def measure_probe(train_ND: Floats, test_ND: Floats, train: Examples, test: Exam
     from munjang.evaluation.logistic import fit_best
 
     train_labels, test_labels = same_classes(train, test)
-    classifier: Classifier
     classifier, cost = fit_best(train_ND, train_labels, seed=seed)
     predicted = classifier.predict(test_ND)
     notes = [f"logistic regression on {what}, trained on {len(train):,} rows of {train.name}, cost {cost:g}"]

@@ -10,7 +10,7 @@ import sklearn.linear_model
 from munjang.bi_encoder import BiEncoder
 from munjang.data.examples import Examples
 from munjang.errors import InputError
-from munjang.evaluation import evaluate
+from munjang.evaluation import Settings, evaluate, prepare
 from tests.texts import ENGLISH, KOREAN
 
 TEXTS = [*ENGLISH[:12], *KOREAN[:12]]
@@ -38,6 +38,12 @@ def test_classes_go_by_name_not_by_number(model: BiEncoder, write: Callable[...,
     own = evaluate(model, write("own.tsv", "text\tlabel", *rows[12:]), train=train)
     assert report.score == pytest.approx(own.score * 12 / 13)
     assert any("1 rows are of classes without a training row" in note for note in report.notes)
+
+
+def test_bad_training_rows_are_found_while_reading(write: Callable[..., Path]) -> None:
+    test = write("test.tsv", "text\tlabel", "a\tx", "b\ty")
+    with pytest.raises(InputError, match="no such file"):
+        prepare(test, "classification", Settings(train="none.tsv"))
 
 
 def test_refused(model: BiEncoder) -> None:
