@@ -33,7 +33,7 @@ TITLES = {
     "parameters": "Parameters",
     "dimension": "Dimensions of a vector",
     "labels": "Labels",
-    "max_length": "Longest text in tokens",
+    "max_length": "Longest input in tokens",
     "pooling": "Pooling",
     "similarity": "Similarity",
     "activation": "Activation",
@@ -137,10 +137,10 @@ def _facts(holder: Holder) -> Iterator[tuple[str, str]]:
     info = holder.info()
     for name, title in TITLES.items():
         value = info.get(name)
-        if value is None or value == {}:
-            continue
         if isinstance(value, dict):
-            value = ", ".join(f"{key}: {json.dumps(text, ensure_ascii=False)}" for key, text in value.items())
+            value = ", ".join(f"{key}: {json.dumps(text, ensure_ascii=False)}" for key, text in value.items() if text)
+        if value is None or value == "":
+            continue
         yield title, shown(", ".join(map(str, value)) if isinstance(value, list) else number(value), 500)
 
 
