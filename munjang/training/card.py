@@ -24,7 +24,8 @@ MARKER = "<!-- written by munjang train -->"
 NUM_ROWS, MAX_CHARACTERS = 3, 100  # of the examples that are shown
 PACKAGES = ("torch", "numpy", "tokenizers", "safetensors")
 # what Markdown would take for its own, as entities
-MARKS = {ord(mark): f"&#{ord(mark)};" for mark in "\\`*_[]|~$!#@"}
+MARKS = {ord(mark): f"&#{ord(mark)};" for mark in "\\`*[]|~$!#@"}
+EMPHASIS = re.compile(r"(?<![^\W_])_|_(?![^\W_])")  # inside a word an underscore is one
 REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?", re.ASCII)
 MODULE = re.compile(r"\d+_\w+")  # 0_Transformer inside the folder of a model
 TITLES = {
@@ -87,7 +88,7 @@ def shown(text: object, most: int = MAX_CHARACTERS) -> str:
     """
     words = clean(" ".join(str(text)[: 10 * most].split()))
     words = words if len(words) <= most else words[: most - 1].rstrip() + "…"
-    return escape(words, quote=False).translate(MARKS).replace("://", "&#58;//")
+    return EMPHASIS.sub("&#95;", escape(words, quote=False).translate(MARKS).replace("://", "&#58;//"))
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:

@@ -19,7 +19,7 @@ from munjang.training.run import Run
 
 MAX_POINTS = 600  # of a curve: more than a screen has pixels for
 MAX_DOTS = 40  # up to so many points are drawn as dots, more of them only under the pointer
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 400, 230, 56, 24, 26, 38  # so narrow that its letters can be read on a phone
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 400, 238, 56, 24, 34, 38  # so narrow that its letters can be read on a phone
 # what neither HTML nor XML may hold, halves of surrogate pairs, and marks that turn the direction of a whole page
 UNSHOWN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069\ufffe\uffff]")
 FACTS = {
@@ -181,7 +181,7 @@ class Chart:
                 x, y = frame.x(point.step), frame.y(point.value)
                 place, anchor = (x + 4, "start") if x < WIDTH / 2 else (x - 4, "end")
                 words = f"{self.mark} {number(point.value)}"
-                yield _text(place, y - 10 if y > TOP + 20 else y + 20, words, anchor, "mark")
+                yield _text(place, y - 10, words, anchor, "mark")
 
     def _dot(self, point: Point, kind: str, radius: int, frame: Frame) -> str:
         where = f'cx="{frame.x(point.step):.1f}" cy="{frame.y(point.value):.1f}" r="{radius}"'

@@ -221,3 +221,8 @@ def test_shown_is_short() -> None:
     assert shown("x" * 101) == "x" * 99 + "…"
     assert shown("x" * 100) == "x" * 100
     assert shown(" a \r\n\t b ") == "a b"
+
+
+def test_shown_keeps_names_readable() -> None:
+    assert shown("spearman_cosine") == "spearman_cosine"
+    assert shown("_a_ b_") == "&#95;a&#95; b&#95;"
