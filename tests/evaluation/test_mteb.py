@@ -12,9 +12,10 @@ from munjang.bi_encoder import BiEncoder
 from munjang.cross_encoder import CrossEncoder
 from munjang.data.examples import Examples
 from munjang.errors import MissingExtra
-from munjang.evaluation import evaluate
+from munjang.evaluation import KINDS, Settings, evaluate
 from munjang.evaluation import mteb as adapter
 from munjang.evaluation.kinds.corpus import Retrieval
+from munjang.evaluation.kinds.reranking import Candidates
 from tests.texts import ENGLISH, KOREAN
 
 FIRST, SECOND = [*ENGLISH[:6], *KOREAN[:6]], [*ENGLISH[6:12], *KOREAN[6:12]]
@@ -114,8 +115,14 @@ def test_retrieval_task(mteb: Any, retrieval_task: Any, tiny_bert: Path) -> None
 def test_reranking_task(mteb: Any, model: BiEncoder, cross: CrossEncoder) -> None:
     from mteb.mocks.mock_tasks.reranking import MockRerankingTask
 
+    task = MockRerankingTask()
+    task.load_data()
+    candidates = Candidates(as_ours(task), dict(task.dataset["default"]["test"]["top_ranked"]))
     for each in (model, cross):
-        assert 0 < run(mteb, adapter.mteb_model(each), MockRerankingTask())["map_at_1000"] <= 1
+        expected = KINDS["reranking"].evaluate(each, candidates, Settings()).metrics
+        found = run(mteb, adapter.mteb_model(each), task)
+        assert found["map_at_1000"] == pytest.approx(expected["map"], abs=1e-5)
+        assert found["ndcg_at_10"] == pytest.approx(expected["ndcg@10"], abs=1e-5)
 
 
 @pytest.mark.slow
