@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # numpy and torch stay out of --help
 
 # The options that are settings of the same name
 SETTINGS = (
-    *("texts", "label", "score", "labels", "score_range", "format", "split", "max_rows", "train"),
+    *("texts", "label", "score", "labels", "score_range", "format", "split", "max_rows", "train", "max_train_rows"),
     *("candidates", "prompt", "query_prompt", "document_prompt", "long", "seed"),
 )
 
@@ -50,8 +50,9 @@ class Options:
         "format of the tables (default: by suffix)", default=None
     )
     split: str = option("of a folder with qrels/SPLIT.tsv", default="test")
-    max_rows: int | None = option("read only so many rows, of --train too; queries of a retrieval folder", default=None)
+    max_rows: int | None = option("read only so many rows; queries of a retrieval folder", default=None)
     train: str | None = option("rows to train the classifier on: classification, nli of a bi-encoder", default=None)
+    max_train_rows: int | None = option("train on so many of them, drawn at random", default=None)
     first_stage: str | None = option("bi-encoder that finds the candidates for reranking", default=None)
     candidates: int = option("how many of them", default=100)
     prompt: str | None = option("put this before texts that are compared with each other", default=None)
@@ -100,8 +101,6 @@ def _check(options: Options) -> None:
     for path in (options.json, options.html):
         if path is not None and not Path(path).parent.is_dir():
             raise InputError(f"The folder {Path(path).parent} doesn't exist; create it first")
-    if options.candidates < 1:
-        raise InputError(f"--candidates must be at least 1, not {options.candidates}")
 
 
 def _named(paths: Sequence[str]) -> dict[str, str]:

@@ -20,7 +20,18 @@ from munjang.evaluation.kinds.base import Kind, Measured, Settings, kind_of
 from munjang.evaluation.recognise import recognise
 from munjang.evaluation.report import Report
 
-__all__ = ["KINDS", "Kind", "Measured", "Report", "Settings", "evaluate", "measure", "prepare"]
+__all__ = [
+    "KINDS",
+    "Kind",
+    "Measured",
+    "Report",
+    "Settings",
+    "check_model",
+    "dataset_name",
+    "evaluate",
+    "measure",
+    "prepare",
+]
 
 
 def evaluate(model: Any, data: Any, kind: str | None = None, **options: Any) -> Report:
@@ -44,8 +55,10 @@ def prepare(data: Any, kind: str | None, settings: Settings) -> tuple[str, Any]:
     """The kind, and what its `evaluate` takes: everything that needs no model, and no torch."""
     if kind is not None and kind not in KINDS:
         raise unknown("kind", kind, KINDS)
-    if settings.max_rows is not None and settings.max_rows < 1:
-        raise InputError(f"max_rows must be at least 1, not {settings.max_rows}.")
+    for name in ("max_rows", "max_train_rows", "candidates"):
+        limit = getattr(settings, name)
+        if limit is not None and limit < 1:
+            raise InputError(f"{name} must be at least 1, not {limit}.")
     if kind is None:
         kind, data = recognise(data, settings)
     return kind, KINDS[kind].read(data, settings)

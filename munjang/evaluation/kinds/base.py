@@ -35,6 +35,7 @@ class Settings:
     split: str = "test"  # of a folder with qrels/test.tsv
     max_rows: int | None = None
     train: Source | None = None  # rows that the probe is trained on
+    max_train_rows: int | None = None  # so many of them, drawn by `seed`: many files are sorted by class
     first_stage: "BiEncoder | None" = None  # which finds the candidates that are ranked again
     candidates: int = 100
     prompt: str | None = None  # before texts that are compared with each other

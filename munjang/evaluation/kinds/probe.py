@@ -1,6 +1,7 @@
 """A classifier on frozen vectors: trained on one set of rows, measured on another."""
 
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -38,8 +39,11 @@ def read_split(source: Source, settings: Settings, num_texts: int) -> Split:
     test = read_rows(source, settings, (num_texts, num_texts), "labels")
     if settings.train is None:
         return Split(test, None)
-    train = read_rows(settings.train, settings, (num_texts, num_texts), "labels")
+    train = read_rows(settings.train, replace(settings, max_rows=None), (num_texts, num_texts), "labels")
     same_classes(train, test)  # or refused
+    if settings.max_train_rows is not None and settings.max_train_rows < len(train):
+        drawn = np.random.default_rng(settings.seed).choice(len(train), settings.max_train_rows, replace=False)
+        train = train.take(np.sort(drawn))
     return Split(test, train)
 
 
@@ -64,7 +68,9 @@ def measure_probe(train_ND: Floats, test_ND: Floats, train: Examples, test: Exam
     train_labels, test_labels = same_classes(train, test)
     classifier, cost = fit_best(train_ND, train_labels, seed=seed)
     predicted = classifier.predict(test_ND)
-    notes = [f"logistic regression on {what}, trained on {len(train):,} rows of {train.name}, cost {cost:g}"]
+    notes = [
+        f"logistic regression on {what}, trained on {len(train):,} rows of {os.path.basename(train.name)}, cost {cost:g}"
+    ]
     num_strange = int(np.sum(~np.isin(test_labels, train_labels)))
     if num_strange:
         notes.append(f"{num_strange:,} rows are of classes without a training row and count as wrong")

@@ -40,6 +40,17 @@ def test_classes_go_by_name_not_by_number(model: BiEncoder, write: Callable[...,
     assert any("1 rows are of classes without a training row" in note for note in report.notes)
 
 
+def test_training_rows_are_drawn_from_the_whole_file(model: BiEncoder) -> None:
+    train = Examples("train", (TEXTS,), labels=LABELS, label_names=("en", "ko"))  # sorted by class, as files are
+    test = train.take([0, 1, 12, 13])
+    split = prepare(test, "classification", Settings(train=train, max_train_rows=8, max_rows=2))[1]
+    assert (len(split.train), len(split.test)) == (8, 2)
+    assert set(split.train.labels.tolist()) == {0, 1}
+    again = prepare(test, "classification", Settings(train=train, max_train_rows=8))[1]
+    assert again.train.texts == split.train.texts
+    assert "trained on 8 rows" in evaluate(model, test, train=train, max_train_rows=8).notes[0]
+
+
 def test_bad_training_rows_are_found_while_reading(write: Callable[..., Path]) -> None:
     test = write("test.tsv", "text\tlabel", "a\tx", "b\ty")
     with pytest.raises(InputError, match="no such file"):
