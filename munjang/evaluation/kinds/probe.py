@@ -68,9 +68,8 @@ def measure_probe(train_ND: Floats, test_ND: Floats, train: Examples, test: Exam
     train_labels, test_labels = same_classes(train, test)
     classifier, cost = fit_best(train_ND, train_labels, seed=seed)
     predicted = classifier.predict(test_ND)
-    notes = [
-        f"logistic regression on {what}, trained on {len(train):,} rows of {os.path.basename(train.name)}, cost {cost:g}"
-    ]
+    rows = f"{len(train):,} rows of {os.path.basename(train.name)}"
+    notes = [f"logistic regression on {what}, trained on {rows}, cost {cost:g}"]
     num_strange = int(np.sum(~np.isin(test_labels, train_labels)))
     if num_strange:
         notes.append(f"{num_strange:,} rows are of classes without a training row and count as wrong")
