@@ -22,6 +22,7 @@ from munjang import BiEncoder  # the source tree, not an installed copy
 from munjang.nn import attention
 from munjang.text.packing import Packed, pack
 from tests.models import NATIVE, make_model
+from tests.training.made import difference, examples, gradient
 
 RESULTS: list[dict[str, object]] = []
 
@@ -100,7 +101,25 @@ def check_families(root: Path, texts: list[str]) -> None:
         exact = BiEncoder.load(folder, "cuda", "float32").encode(texts)
         report(f"{family} cuda fp32, largest difference", float(np.abs(exact - on_cpu).max()), 1e-5)
         half = BiEncoder.load(folder, "cuda", "bfloat16").encode(texts)
-        report(f"{family} cuda bf16, cosine", cosine(half, on_cpu), 0.98, False)
+        report(f"{family} cuda bf16, cosine", cosine(half, on_cpu), 0.97, False)
+
+
+def check_training(root: Path) -> None:
+    """Gradients of every family in fp32 and bf16, and of the gradient cache, against our CPU path."""
+    for family in NATIVE:
+        _, wanted = gradient(root / family, "in_batch", examples(40), dropout=0.0)
+        _, exact = gradient(root / family, "in_batch", examples(40), device="cuda", dropout=0.0)
+        _, half = gradient(root / family, "in_batch", examples(40), device="cuda", dropout=0.0, dtype=torch.bfloat16)
+        exact, half = ({name: value.cpu() for name, value in side.items()} for side in (exact, half))
+        report(f"{family} cuda fp32, gradient", difference(exact, wanted), 1e-4)
+        sides = [torch.cat([side[name].flatten() for name in wanted]).numpy()[None] for side in (half, wanted)]
+        report(f"{family} cuda bf16, cosine of the gradient", cosine(*sides), 0.97, False)
+    for dtype in (torch.float32, torch.bfloat16):
+        given = {"device": "cuda", "dtype": dtype, "dropout": 0.2}
+        kept, cached = (
+            gradient(root / "bert", "in_batch", examples(40), 100, is_cached, **given)[1] for is_cached in (False, True)
+        )
+        report(f"gradient cache with dropout, {str(dtype)[6:]}", difference(cached, kept), 1e-6)
 
 
 def check_model(folder: Path, texts: list[str]) -> None:
@@ -185,6 +204,7 @@ def main() -> int:
     check_kernels()
     with tempfile.TemporaryDirectory() as root:
         check_families(Path(root), texts[:200])
+        check_training(Path(root))
     check_model(folder, texts[:4000])
     speed = rates(folder, texts)
     for name, rate in speed.items():

@@ -23,7 +23,7 @@ class Options(train.Options):
         metavar="TEXTS",
     )
     method: Literal["masked", "denoising", "simcse", "pairs"] = option(
-        "predict masked tokens, restore damaged texts (TSDAE), tell texts apart (SimCSE), or pair neighbouring sentences",
+        "predict masked tokens, restore damaged texts (TSDAE), tell texts apart (SimCSE), or pair sentences",
         default="denoising",
     )
     column: str | None = option("column that holds the text (default: by its name)", default=None)

@@ -1,8 +1,8 @@
 """munjang distill STUDENT DATA --teacher TEACHER -o OUT: let a model learn from another one.
 
-munjang distill multilingual-folder en-ko.tsv --teacher english-model -o ko-en       teacher(en) ≈ student(en) ≈ student(ko)
-munjang distill small-folder sentences.txt --teacher large-model -o small            the same vectors from fewer layers
-munjang distill bert-folder triplets.tsv --teacher cross-encoder -o bi               a cross-encoder's margins
+munjang distill multilingual-folder en-ko.tsv --teacher english-model -o ko-en     teacher(en) ≈ student(ko)
+munjang distill small-folder sentences.txt --teacher large-model -o small          the same vectors from fewer layers
+munjang distill bert-folder triplets.tsv --teacher cross-encoder -o bi             a cross-encoder's margins
 """
 
 from dataclasses import dataclass, replace

@@ -7,6 +7,7 @@ Which kernel can do what (the table is walked from the top, the first row that f
 | kernel | device | dtype | bias | dropout | window | padding |
 |---|---|---|---|---|---|---|
 | tiles  | CUDA | bf16, fp16 | yes | no | yes | none: several texts a tile, up to 256 tokens each; inference only |
+| tiles_with_gradient | CUDA | bf16, fp16 | no | yes | no | none: the same, for training |
 | varlen | CUDA | bf16, fp16 | no | no | torch >= 2.11 | none |
 | jagged | CUDA | any | no | yes | no | none |
 | runs   | any (MPS: untested) | any | yes | yes | yes | none: SDPA over runs of equal length |
@@ -59,6 +60,15 @@ def tiles(qkv_T3NK: Tensor, batch: Packed, bias: Bias | None, dropout: float, wi
 
     by_distance = None if bias is None else bias.by_distance(batch.max_length)
     return cuda.attend(qkv_T3NK.contiguous(), *batch.bounds, by_distance, window)
+
+
+def tiles_with_gradient(
+    qkv_T3NK: Tensor, batch: Packed, bias: Bias | None, dropout: float, window: int | None
+) -> Tensor:
+    """Our own kernel for training: the same tiles, with dropout and a gradient."""
+    from munjang.nn import cuda_training
+
+    return cuda_training.attend(qkv_T3NK, *batch.bounds, batch.max_length, dropout)
 
 
 @cache
@@ -131,6 +141,19 @@ KERNELS: list[tuple[Kernel, Callable[[Demand], bool]]] = [
             and need.dropout == 0
             and not need.has_gradient
             and (need.has_bias or need.max_length <= LONGEST_IN_TILES)
+        ),
+    ),
+    (
+        tiles_with_gradient,
+        lambda need: (
+            need.device == "cuda"
+            and has_triton()
+            and need.dtype in (torch.bfloat16, torch.float16)
+            and need.head_width in (16, 32, 64, 128)
+            and need.has_gradient
+            and not need.has_bias
+            and need.window is None
+            and need.max_length <= LONGEST_IN_TILES
         ),
     ),
     (

@@ -90,6 +90,8 @@ class Embeddings(nn.Module):
 
     def forward(self, batch: Packed) -> Tensor:
         x_TD = F.dropout(self._normed(batch), self.dropout, self.training)
+        if torch.is_autocast_enabled(x_TD.device.type):  # norms give fp32 there; all that follows is in half precision
+            x_TD = x_TD.to(torch.get_autocast_dtype(x_TD.device.type))
         return x_TD if self.project is None else self.project(x_TD)
 
     def _normed(self, batch: Packed) -> Tensor:
@@ -130,7 +132,7 @@ class Block(nn.Module):
         if rotary is not None:
             qkv_T3NK = rotate(qkv_T3NK, rotary)
         seen_TNK = attend(qkv_T3NK, batch, bias, self.shape.attention_dropout if self.training else 0.0, window)
-        return F.dropout(self.out(seen_TNK.reshape(x_TD.shape)), self.shape.out_dropout, self.training)
+        return self.out(seen_TNK.reshape(x_TD.shape))
 
     def inner(self, x_TD: Tensor) -> Tensor:
         if self.shape.has_gate:
@@ -138,16 +140,18 @@ class Block(nn.Module):
             up = F.dropout(self.activation(up) * gate, self.shape.inner_dropout, self.training)
         else:
             up = self.up(x_TD, self.activation)
-        return F.dropout(self.down(up), self.shape.down_dropout, self.training)
+        return self.down(up)
 
     def forward(
         self, x_TD: Tensor, batch: Packed, bias: Bias | None, rotary: Tensor | None, window: int | None
     ) -> Tensor:
+        behind, below = (self.shape.out_dropout, self.shape.down_dropout) if self.training else (0.0, 0.0)
         if self.shape.is_pre_norm:
-            x_TD = x_TD + self.attention(self.attention_norm(x_TD), batch, bias, rotary, window)
-            return x_TD + self.inner(self.inner_norm(x_TD))
-        x_TD = self.attention_norm(self.attention(x_TD, batch, bias, rotary, window), x_TD)
-        return cast(Tensor, self.inner_norm(self.inner(x_TD), x_TD))
+            seen_TD = self.attention(self.attention_norm(x_TD), batch, bias, rotary, window)
+            x_TD = x_TD + F.dropout(seen_TD, behind)
+            return x_TD + F.dropout(self.inner(self.inner_norm(x_TD)), below)
+        x_TD = self.attention_norm(self.attention(x_TD, batch, bias, rotary, window), x_TD, behind)
+        return cast(Tensor, self.inner_norm(self.inner(x_TD), x_TD, below))
 
 
 class Encoder(nn.Module):

@@ -54,7 +54,7 @@ class Linear(nn.Linear):
         if torch.is_grad_enabled() or not len(x_TD):
             return self._plain(x_TD, activation)
         if self.packed is None:
-            is_half = x_TD.is_cuda and x_TD.dtype != torch.float32
+            is_half = x_TD.is_cuda and x_TD.dtype == self.weight.dtype != torch.float32
             if is_half and activation is F.gelu and self.bias is not None:
                 # in the product's own pass, by tanh: nearer to the exact one than bf16 can tell apart
                 return torch._addmm_activation(self.bias, x_TD, self.weight.t(), use_gelu=True)

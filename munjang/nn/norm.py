@@ -14,19 +14,29 @@ def has_triton() -> bool:
     return find_spec("triton") is not None
 
 
+def is_half(x_TD: Tensor) -> bool:
+    """Whether our own GPU kernels can compute this: half precision."""
+    return x_TD.is_cuda and x_TD.dtype in (torch.bfloat16, torch.float16) and len(x_TD) > 0 and has_triton()
+
+
 def is_fused(x_TD: Tensor) -> bool:
-    """Whether our own GPU kernels compute this: half precision, for inference."""
-    is_half = x_TD.is_cuda and x_TD.dtype in (torch.bfloat16, torch.float16)
-    return is_half and len(x_TD) > 0 and not torch.is_grad_enabled() and has_triton()
+    """Whether the kernels for inference compute this."""
+    return is_half(x_TD) and not torch.is_grad_enabled()
 
 
 class Norm(nn.LayerNorm):
-    """nn.LayerNorm, of a sum if a second part is given."""
+    """nn.LayerNorm, of a sum if a second part is given; the first one then goes through dropout."""
 
-    def forward(self, x_TD: Tensor, onto_TD: Tensor | None = None) -> Tensor:
-        if onto_TD is not None and is_fused(x_TD):
+    def forward(self, x_TD: Tensor, onto_TD: Tensor | None = None, dropout: float = 0.0) -> Tensor:
+        if onto_TD is not None and is_half(x_TD):
+            if torch.is_grad_enabled():
+                from munjang.nn import cuda_training
+
+                return cuda_training.add_norm(x_TD, onto_TD, self, dropout)
             from munjang.nn import cuda
 
-            return cuda.add_norm(x_TD, onto_TD, self)
+            return cuda.add_norm(F.dropout(x_TD, dropout), onto_TD, self)
+        if dropout:
+            x_TD = F.dropout(x_TD, dropout)
         x_TD = x_TD if onto_TD is None else onto_TD + x_TD
         return F.layer_norm(x_TD, self.normalized_shape, self.weight, self.bias, self.eps)

@@ -192,7 +192,7 @@ class Loop:
             found = self.evaluate(self.trainee.snapshot(self._kept()))
         found = self.processes.tell(found)
         self._write({"step": at.update, "evaluation": found})
-        if at.best is None or found["main"] > at.best:
+        if at.best is None or math.isnan(at.best) or found["main"] > at.best:
             at.best, at.best_update, at.num_worse = found["main"], at.update, 0
             self.best_weights = {name: value.cpu().clone() for name, value in self._kept().items()}
             if self.run is not None and self.processes.is_main:

@@ -27,7 +27,7 @@ class Processes:
         self.world: int = state.num_processes
         # a device that was asked for by its number is one process's business; several take the one of their own
         self.device = torch.device(device) if device is not None and self.world == 1 else state.device
-        if self.device.type == "cuda":
+        if self.device.index is not None:
             torch.cuda.set_device(self.device)
 
     @property

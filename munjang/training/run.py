@@ -61,7 +61,7 @@ class Run:
         for path in (self.folder / "log.jsonl", self.folder / "best.safetensors"):
             path.unlink(missing_ok=True)
         with replacing(self.folder / "run.json") as file:
-            file.write(json.dumps(settings, indent=1, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+            file.write(json.dumps(settings, indent=1).encode())
 
     def check(self, settings: Mapping[str, object]) -> None:
         """Refuse to go on with anything else than what was begun."""
@@ -124,14 +124,14 @@ class Run:
 
     def log(self, line: Mapping[str, object]) -> None:
         """One more line of the log."""
-        with (self.folder / "log.jsonl").open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line, ensure_ascii=False) + "\n")
+        with (self.folder / "log.jsonl").open("a", encoding="ascii") as file:
+            file.write(json.dumps(line) + "\n")  # plain ASCII: a name may hold anything
 
     def read_log(self) -> list[dict[str, Any]]:
         """All lines of the log; one that a killed run left half-written is dropped."""
         path, lines = self.folder / "log.jsonl", []
         if path.exists():
-            for line in path.read_text(encoding="utf-8").splitlines():
+            for line in path.read_text(encoding="ascii").split("\n"):
                 with suppress(ValueError):
                     lines.append(json.loads(line))
         return lines
@@ -140,7 +140,7 @@ class Run:
         """Forget what was logged after the checkpoint from which the run goes on."""
         kept = [line for line in self.read_log() if line["step"] <= step]
         with replacing(self.folder / "log.jsonl") as file:
-            file.write("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in kept).encode())
+            file.write("".join(json.dumps(line) + "\n" for line in kept).encode())
 
     def _steps(self) -> list[int]:
         found = [STEP.fullmatch(path.name) for path in self.folder.iterdir()] if self.folder.is_dir() else []

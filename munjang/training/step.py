@@ -73,8 +73,8 @@ class Step:
     def _whole(self, work: Work, objective: Objective) -> tuple[Tensor, Tensor]:
         assert work.known is not None
         is_cached = len(work.chunks) > 1 if self.is_cached is None else self.is_cached
-        with torch.set_grad_enabled(not is_cached):
-            found = [self._outputs(place, chunk, objective.needs) for place, chunk in enumerate(work.chunks)]
+        # with gradients also where they are dropped at once: the second pass has to go through the same kernels
+        found = [self._outputs(place, chunk, objective.needs, is_cached) for place, chunk in enumerate(work.chunks)]
         empty = torch.zeros(0, *self.shape[objective.needs], device=self.processes.device)
         own = torch.cat([each.detach() for each in found] or [empty])[work.order_of].requires_grad_()
         outputs = self._of_all(own, work)
@@ -101,11 +101,12 @@ class Step:
         columns = [part.reshape(count, size, *own.shape[1:]) for part, size in zip(parts, sizes, strict=True)]
         return [torch.cat([each[column] for each in columns]) for column in range(count)]
 
-    def _outputs(self, place: int, chunk: Chunk, needs: str) -> Tensor:
+    def _outputs(self, place: int, chunk: Chunk, needs: str, is_detached: bool = False) -> Tensor:
         """What the network makes of a chunk, with the dropout that belongs to it."""
         torch.manual_seed(seed_of(self.seed, self.number, self.processes.rank, place))
         with self._precision():
-            return self._forward(chunk.packed.to(self.processes.device), needs).float()
+            found = self._forward(chunk.packed.to(self.processes.device), needs).float()
+        return found.detach() if is_detached else found
 
     def _forward(self, batch: Packed, needs: str) -> Tensor:
         network = self.network

@@ -115,7 +115,7 @@ def measure(experiment: Experiment, seed: int, model: Path, data: Path, device: 
         bi = BiEncoder.load(model, device, "float32", pooling=experiment.pooling)
         for stage in experiment.stages:
             train(bi, sets[stage.data], stage.objective, _config(stage, seed, device), stage.options)
-        scores = {part: evaluate(bi, sets[part], kind="sts").metrics["cosine_spearman"] for part in ("dev", "test")}
+        scores = {part: evaluate(bi, sets[part], kind="sts").score for part in ("dev", "test")}
         return {**scores, "seconds": time.perf_counter() - start}
     return {**_cross(experiment, seed, model, sets, device), "seconds": time.perf_counter() - start}
 
@@ -135,7 +135,7 @@ def _cross(experiment: Experiment, seed: int, model: Path, sets: dict[str, Examp
             train(cross, sets[stage.data], stage.objective, _config(stage, seed, device), stage.options)
             folder = Path(scratch) / str(place)
             cross.save(folder)
-        return {part: evaluate(cross, sets[part], kind="sts").metrics["spearman"] for part in ("dev", "test")}
+        return {part: evaluate(cross, sets[part], kind="sts").score for part in ("dev", "test")}
 
 
 def _config(stage: Stage, seed: int, device: str | None) -> TrainConfig:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from munjang.nn import attention
-from munjang.nn.attention import KERNELS, Demand, attend, choose, jagged, runs, tiles, varlen
+from munjang.nn.attention import KERNELS, Demand, attend, choose, jagged, runs, tiles, tiles_with_gradient, varlen
 from munjang.text.packing import Packed, pack
 
 BF16, FP16, FP32 = torch.bfloat16, torch.float16, torch.float32
@@ -51,7 +51,7 @@ def naive(qkv_T3NK: Tensor, lengths: list[int], has_bias: bool, window: int | No
 
 
 def test_what_runs_here() -> None:
-    assert {kernel.__name__ for kernel, _ in KERNELS} == {"tiles", "varlen", *CAN}
+    assert {kernel.__name__ for kernel, _ in KERNELS} == {"tiles", "tiles_with_gradient", "varlen", *CAN}
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,13 @@ def test_our_own_kernel_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     assert choose(needs("cuda", head_width=24, **inference)) is varlen
     assert choose(needs("cuda", FP32, **inference)) is jagged
     assert choose(needs("cuda", dropout=0.1, **inference)) is jagged
-    assert choose(needs("cuda")) is varlen
+    assert choose(needs("cuda")) is tiles_with_gradient
+    assert choose(needs("cuda", dropout=0.1)) is tiles_with_gradient
+    assert choose(needs("cuda", max_length=5000)) is varlen
+    assert choose(needs("cuda", max_length=5000, dropout=0.1)) is jagged
+    assert choose(needs("cuda", window=64)) is varlen
+    assert choose(needs("cuda", has_bias=True)) is runs
+    assert choose(needs("cuda", FP32)) is jagged
     assert choose(needs("cpu", **inference)) is runs
     monkeypatch.setattr(attention, "has_triton", lambda: False)
     assert choose(needs("cuda", **inference)) is varlen

@@ -67,3 +67,87 @@ def check() -> None:
         found = cuda.embed_norm(ids, places, None, (word, None, None), 0, norm)
         torch.testing.assert_close(found, norm(word(ids)), atol=1e-5, rtol=1e-4)
     print("checked")
+
+
+def test_training_kernels_by_the_interpreter() -> None:
+    """Values and gradients against torch's own, without dropout; with it, its share and that it is drawn again."""
+    code = "from tests.nn.test_cuda import check_training; check_training()"
+    root = Path(__file__).parents[2]
+    paths = os.pathsep.join([str(root), *sys.path])
+    environment = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": paths}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, cwd=root)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "checked" in done.stdout
+
+
+def check_training() -> None:
+    """Texts of 1 to 150 tokens; gradients by torch's autograd."""
+    import numpy as np
+    import torch
+    from torch import nn
+
+    from munjang.nn import cuda_training
+    from munjang.nn.attention import runs
+    from munjang.text.packing import pack
+
+    torch.manual_seed(0)
+    lengths = np.array([150, 70, 33, 33, 7, 1])
+    batch = pack(np.zeros(int(lengths.sum()), np.int64), lengths)
+    qkv = torch.randn(batch.num_tokens, 3, 2, 16)
+    slope = torch.randn(batch.num_tokens, 2, 16)
+    found, wanted = qkv.clone().requires_grad_(), qkv.clone().requires_grad_()
+    out = cuda_training.attend(found, *batch.bounds, 150, 0.0)
+    plain = runs(wanted, batch, None, 0.0, None)
+    torch.testing.assert_close(out, plain, atol=2e-5, rtol=1e-4)
+    out.backward(slope)
+    plain.backward(slope)
+    torch.testing.assert_close(found.grad, wanted.grad, atol=5e-5, rtol=1e-3)
+
+    # with dropout the result is linear in the values: the gradient must use the same mask as the forward pass
+    torch.manual_seed(1)
+    found = qkv.clone().requires_grad_()
+    out = cuda_training.attend(found, *batch.bounds, 150, 0.3)
+    out.backward(slope)
+    moved = qkv.clone()
+    moved[:, 2] += slope
+    torch.manual_seed(1)
+    other = cuda_training.attend(moved, *batch.bounds, 150, 0.3)
+    torch.testing.assert_close((found.grad[:, 2] * slope).sum(), ((other - out) * slope).sum(), atol=1e-2, rtol=1e-3)
+    ones = qkv.clone()
+    ones[:, 2] = 1.0  # then every result is the share of weights that was kept, over 0.7
+    kept = cuda_training.attend(ones, *batch.bounds, 150, 0.3)
+    assert abs(float(kept[:220].mean()) - 1) < 0.05
+    assert float(kept.std()) > 0.01
+    shift = torch.zeros_like(qkv)
+    shift[:, :2] = 1e-3 * torch.randn(qkv[:, :2].shape)
+    values = []
+    for sign in (1, -1):
+        torch.manual_seed(1)
+        moved_out = cuda_training.attend(qkv + sign * shift, *batch.bounds, 150, 0.3)
+        values.append(float((moved_out.double() * slope).sum()))
+    expected = float((found.grad * shift).sum())
+    assert abs((values[0] - values[1]) / 2 - expected) < 0.02 * abs(expected) + 1e-4
+
+    norm = nn.LayerNorm(40)
+    with torch.no_grad():
+        norm.weight.normal_()
+        norm.bias.normal_()
+    x, onto, slope = torch.randn(11, 40), torch.randn(11, 40), torch.randn(11, 40)
+    sides = []
+    for fused in (True, False):
+        norm.zero_grad()
+        a, b = x.clone().requires_grad_(), onto.clone().requires_grad_()
+        out = cuda_training.add_norm(a, b, norm, 0.0) if fused else norm(a + b)
+        out.backward(slope)
+        sides.append((out.detach(), a.grad, b.grad, norm.weight.grad.clone(), norm.bias.grad.clone()))
+    for ours, theirs in zip(*sides, strict=True):
+        torch.testing.assert_close(ours, theirs, atol=2e-5, rtol=1e-4)
+    torch.manual_seed(2)
+    a = x.clone().requires_grad_()
+    cuda_training.add_norm(a, onto, norm, 0.4).backward(slope)
+    dropped = a.grad == 0
+    assert 0.3 < float(dropped.float().mean()) < 0.5
+    b = x.clone().requires_grad_()
+    norm(torch.where(dropped, 0.0, b / 0.6) + onto).backward(slope)
+    torch.testing.assert_close(a.grad, b.grad, atol=2e-5, rtol=1e-4)
+    print("checked")

@@ -47,17 +47,19 @@ def gradient(
     is_cached: bool | None = None,
     device: str = "cpu",
     options: dict[str, Any] | None = None,
+    dtype: torch.dtype = torch.float32,
     **settings: Any,
 ) -> tuple[float, dict[str, torch.Tensor]]:
     """Loss and gradients of one batch of all rows."""
     processes = Processes(device)
     config = TrainConfig(batch_size=len(rows), **settings)
-    model = CrossEncoder.load(folder, device) if objective.startswith("cross") else BiEncoder.load(folder, device)
+    kind = CrossEncoder if objective.startswith("cross") else BiEncoder
+    model: Any = kind.load(folder, device, "float32")
     trainee = Trainee(model, processes.device, config)
     task = prepare(Dataset(data=rows, objective=objective, options=options or {}), trainee, config, None)
     batch = task.batches(np.arange(len(rows)), processes.rank, processes.world, np.random.default_rng(3))
     work = cut(batch, task.objective.is_separable, budget, processes.device)
-    step = Step(trainee.network, processes, trainee.shapes, seed=5, is_cached=is_cached)
+    step = Step(trainee.network, processes, trainee.shapes, seed=5, dtype=dtype, is_cached=is_cached)
     found = step(1, work, task.objective)
     loss = Gradients(trainee.network, [task.objective], processes).finish(*found)
     modules = {"network": trainee.network, "objective": task.objective}
