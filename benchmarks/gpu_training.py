@@ -11,7 +11,9 @@ import json
 import os
 import tempfile
 import time
+from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +88,15 @@ class Theirs:
             return [self.model.tokenize([column[row] for row in rows[0].tolist()]) for column in texts]
 
         workers = 8 if DEVICE == "cuda" else 0
-        self.stream = iter(DataLoader(order, batch_size=1, collate_fn=collate, num_workers=workers))
+        self.stream = iter(
+            DataLoader(
+                order,
+                batch_size=1,
+                collate_fn=collate,
+                num_workers=workers,
+                multiprocessing_context="fork" if workers else None,
+            )
+        )
 
     def step(self) -> None:
         features = [
@@ -121,6 +131,26 @@ def rate(side: Any, batch: int, steps: int) -> dict[str, float]:
     return {"pairs_per_s": batch * steps / seconds, "ms_a_step": 1000 * seconds / steps, "peak_gib": peak}
 
 
+def their_rate(folder: Path, pairs: Examples, order: list[Any], dtype: str, options: Any) -> dict[str, float]:
+    """Of sentence-transformers."""
+    return rate(Theirs(folder, pairs, order, dtype), options.batch, options.steps)
+
+
+def their_losses(folder: Path, pairs: Examples, order: list[Any], seed: int) -> list[float]:
+    """Of sentence-transformers, padded and in fp32."""
+    torch.manual_seed(seed)
+    theirs = Theirs(folder, pairs, order, "float32")
+    for _ in order:
+        theirs.step()
+    return [float(loss) for loss in theirs.losses]
+
+
+def apart(function: Any, *given: Any) -> Any:
+    """In a process of its own: a DataLoader forks, which a process that has used a GPU and threads does not survive."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(function, *given).result()
+
+
 def _wait() -> None:
     if DEVICE == "cuda":
         torch.cuda.synchronize()
@@ -151,10 +181,8 @@ def main() -> None:
             order = ours.order
             del ours
         for name in ("bfloat16", "float32"):
-            theirs = Theirs(folder, pairs, order, name)
-            record[f"sentence-transformers {name}"] = rate(theirs, options.batch, options.steps)
+            record[f"sentence-transformers {name}"] = apart(their_rate, folder, pairs, order, name, options)
             print(name, "theirs", record[f"sentence-transformers {name}"], flush=True)
-            del theirs
         record["times"] = record["ours bfloat16"]["pairs_per_s"] / max(
             record[f"sentence-transformers {name}"]["pairs_per_s"] for name in ("bfloat16", "float32")
         )
@@ -191,11 +219,7 @@ def curves(folder: Path, pairs: Examples, steps: int) -> dict[str, list[float]]:
         ours.loop._settle(0)
         found[name] = ours.losses
     for seed in (1, 2):
-        torch.manual_seed(seed)
-        theirs = Theirs(folder, pairs, ours.order, "float32")
-        for _ in range(steps):
-            theirs.step()
-        found[f"padded fp32, seed {seed}"] = [float(loss) for loss in theirs.losses]
+        found[f"padded fp32, seed {seed}"] = apart(their_losses, folder, pairs, ours.order, seed)
     for name, losses in found.items():
         print(name, [round(float(np.mean(losses[at : at + 10])), 4) for at in range(0, steps, 10)], flush=True)
     return found

@@ -26,11 +26,16 @@ OPTIONAL = {
     "datasets",
     "fastapi",
     "lancedb",
+    "mteb",
     "onnx",
     "onnxruntime",
     "pandas",
+    "peft",
     "pyarrow",
+    "scipy",
     "sentence_transformers",
+    "sklearn",
+    "tensorboard",
     "transformers",
 }
 VAGUE = {"utils", "util", "helpers", "common", "misc"}

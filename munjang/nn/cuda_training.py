@@ -1,7 +1,8 @@
 """Kernels for training on NVIDIA GPUs, in Triton: half precision in and out, fp32 inside, with their gradients.
 
 T tokens of the whole batch, D width, N heads, K width of a head. Dropout is drawn again for the gradient from the seed
-that the forward pass took from torch, instead of being kept.
+that the forward pass took from torch, instead of being kept. Triton compiles a kernel anew for numbers that are 1 or a
+multiple of 16, unless it is told which ones change with every batch.
 """
 
 from typing import Any
@@ -25,7 +26,7 @@ def _is_kept(seed, head, query_at, key_at, begin, span, share):
     return tl.rand(seed + head, place) >= share
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["num_tokens", "seed", "span"])
 def _forward(
     qkv,
     begin,
@@ -83,7 +84,7 @@ def _forward(
     tl.store(sums_of + query_at * num_heads + head, largest + tl.log2(total), mask=is_query)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["num_tokens", "seed", "span"])
 def _backward_queries(
     qkv,
     begin,
@@ -143,7 +144,7 @@ def _backward_queries(
     tl.store(target, gradient.to(into.dtype.element_ty), mask=is_query[:, None])
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["num_tokens", "seed", "span"])
 def _backward_keys(
     qkv,
     begin,
@@ -205,7 +206,7 @@ def _backward_keys(
     tl.store(target + 2 * num_heads * width, by_value.to(into.dtype.element_ty), mask=is_key[:, None])
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["num_rows", "seed"])
 def _add_norm(
     x,
     onto,
@@ -248,7 +249,7 @@ def _add_norm(
     tl.store(out + place, value.to(out.dtype.element_ty), mask=is_in)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["num_rows", "seed"])
 def _add_norm_backward(
     slope,
     summed,

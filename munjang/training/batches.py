@@ -66,7 +66,7 @@ class Batch:
             lengths = self.target_lengths[examples]
             targets: Ints = gather(self.targets, cumulative(self.target_lengths), examples, lengths)
             found = {**found, "targets": targets, "lengths": lengths}
-        return {name: torch.from_numpy(np.ascontiguousarray(value)).to(device) for name, value in found.items()}
+        return {name: to_device(value, device) for name, value in found.items()}
 
 
 class Batches:
@@ -190,3 +190,9 @@ def _rows(flat: Any, lengths: Ints, part: slice) -> tuple[Any, Ints]:
     """Neighbouring rows of a flat array."""
     starts = cumulative(lengths)
     return flat[starts[part.start] : starts[part.stop]], lengths[part]
+
+
+def to_device(values: NDArray[np.generic], device: torch.device) -> Tensor:
+    """A tensor there, copied while others work."""
+    tensor = torch.from_numpy(np.ascontiguousarray(values))
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from munjang.text.packing import Packed, cut_batches
-from munjang.training.batches import Batch
+from munjang.training.batches import Batch, to_device
 from munjang.types import Ints
 
 
@@ -42,7 +42,7 @@ def cut(batch: Batch, is_separable: bool, budget: int, device: torch.device) -> 
         parts = list(cut_batches(batch.lengths, budget))
         chunks = tuple(Chunk(_packed(batch, part, is_pinned), None, None, 0) for part in parts)
         orders = np.concatenate([np.zeros(0, np.int64), *parts])
-        return Work(batch, chunks, torch.from_numpy(np.argsort(orders)).to(device), batch.known(None, device))
+        return Work(batch, chunks, to_device(np.argsort(orders), device), batch.known(None, device))
     totals = batch.lengths.reshape(batch.num_sequences, -1).sum(0)
     chunks = tuple(_whole(batch, examples, device, is_pinned) for examples in cut_batches(totals, budget))
     return Work(batch, chunks, torch.zeros(0, dtype=torch.int64), None)
@@ -52,7 +52,7 @@ def _whole(batch: Batch, examples: Ints, device: torch.device, is_pinned: bool) 
     sequences = (np.arange(batch.num_sequences)[:, None] * batch.num_own + examples).reshape(-1)
     order = np.argsort(-batch.lengths[sequences], kind="stable")
     packed = _packed(batch, sequences[order], is_pinned)
-    order_of = torch.from_numpy(np.argsort(order)).to(device)
+    order_of = to_device(np.argsort(order), device)
     return Chunk(packed, order_of, batch.known(examples, device), len(examples))
 
 

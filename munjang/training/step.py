@@ -91,7 +91,9 @@ class Step:
             with_graph = self._outputs(place, chunk, objective.needs) if is_cached else found[place]
             torch.autograd.backward(with_graph, part)
         share = 1 / self.processes.world
-        return loss.detach() * share, torch.as_tensor(size, device=loss.device) * share
+        # a number is filled in there: copied, it would wait for the device
+        whole = size if isinstance(size, Tensor) else torch.full((), float(size), device=loss.device)
+        return loss.detach() * share, whole * share
 
     def _of_all(self, own: Tensor, work: Work) -> list[Tensor]:
         """Each column's outputs for the whole batch; gradients go to this process's own rows only."""
