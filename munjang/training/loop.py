@@ -73,7 +73,7 @@ class Loop:
         total = self.num_updates * config.accumulate
         shows = not config.quiet and self.processes.is_main
         with (
-            Progress(total, "training", enabled=None if shows else False) as bar,
+            Progress(total, "training", enabled=shows) as bar,
             closing(self._work(total - at.update * config.accumulate)) as stream,
         ):
             bar.skip(at.update * config.accumulate)
@@ -87,6 +87,7 @@ class Loop:
                 is_looked_at = self.evaluate is not None and (at.update % evaluate_every == 0 or is_last)
                 if is_looked_at or is_last or at.update % save_every == 0:
                     self._settle(keep=0)
+                    self._check_weights()
                     if is_looked_at:
                         self._look()
                     self._save()
@@ -156,14 +157,26 @@ class Loop:
                     f"{', ...' if len(draw.rows) > 8 else ''}"
                     for draw in drawn
                 )
-                kept = "the last checkpoint is good" if self.run is not None else "nothing was saved"
                 raise MunjangError(
-                    f"The loss of update {update} is {loss} (batch of {where}); {kept}. "
+                    f"The loss of update {update} is {loss} (batch of {where}); {self._what_is_kept()}. "
                     "Look at those rows (counted from 0), lower the learning rate or set clip."
                 )
             self.at.recent.append(loss)
             if update % self.config.log_every == 0 or update == self.num_updates:
                 self._log(update)
+
+    def _check_weights(self) -> None:
+        """A finite loss may have had a gradient that was none; what it made of the weights is not saved."""
+        largest = torch._foreach_norm(list(self.trainee.weights().values()), float("inf"))
+        if not torch.stack(largest).isfinite().all():
+            raise MunjangError(
+                f"After update {self.at.update} some weights are no finite numbers; {self._what_is_kept()}. "
+                "Lower the learning rate or set clip."
+            )
+
+    def _what_is_kept(self) -> str:
+        step = None if self.run is None else self.run.last_step
+        return "nothing was saved" if step is None else f"the checkpoint of update {step} is good"
 
     def _log(self, update: int) -> None:
         losses, self.at.recent = self.at.recent, []

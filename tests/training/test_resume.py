@@ -59,9 +59,9 @@ def check_equal(output: Path, whole: Path) -> None:
 
 
 POINTS = [
-    {"KILL_AT": 3},
     {"KILL_AT": 11},
     {"KILL_IN_SAVE": 3},
+    pytest.param({"KILL_AT": 3}, marks=pytest.mark.slow),
     pytest.param({"KILL_AT": 8}, marks=pytest.mark.slow),
     pytest.param({"KILL_AT": 14}, marks=pytest.mark.slow),
     pytest.param({"KILL_IN_SAVE": 1}, marks=pytest.mark.slow),
