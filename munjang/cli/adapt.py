@@ -5,6 +5,7 @@ munjang adapt bert-folder notes.txt -o model --method masked --then pairs.tsv --
 """
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal
 
 from munjang.cli import train
@@ -37,6 +38,9 @@ def run(options: Options) -> int:
         raise InputError("Where to? Give -o OUT (output)")
     if not options.data:
         raise InputError("No texts: give files or folders of the domain")
+    for name in ("objective", "cross", "teacher", "guide", "datasets"):
+        if getattr(options, name):
+            raise InputError(f"{name} is not for adapt: --method says what is learned, --then-objective what then")
     from munjang.training.domain import METHODS, read_domain
     from munjang.training.tasks import Dataset
 
@@ -48,8 +52,10 @@ def run(options: Options) -> int:
         return train.train_with(options, [dataset], False)
     # the stages have a folder each, so that either goes on where it stopped
     adapted = f"{options.output}.adapted"
-    code = train.train_with(replace(options, output=adapted), [dataset], False)
+    code = train.train_with(replace(options, output=adapted if options.output else None), [dataset], False)
     if code or options.dry_run:
         return code
-    tuning = replace(options, model=adapted, data=options.then, set=(), texts=options.texts)
+    # stopped in the first stage, there is no second one yet that could go on
+    is_begun = Path(f"{options.output}.training", "run.json").exists()
+    tuning = replace(options, model=adapted, data=options.then, set=(), resume=options.resume and is_begun)
     return train.train_with(tuning, train.datasets_of(tuning, options.then_objective), False)

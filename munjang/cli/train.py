@@ -99,6 +99,8 @@ def datasets_of(options: Options, objective: str) -> "list[Dataset]":
         raise InputError("Data is given on the command line and as [[datasets]] of the file; give one of them")
     if not options.datasets and not options.data:
         raise InputError("No data: give files, or [[datasets]] in the file of --config")
+    if options.datasets and options.set:
+        raise InputError("--set is for data of the command line; a table of [[datasets]] has options = {...}")
     tables: Sequence[dict[str, Any]] = options.datasets or [
         {"data": list(options.data), "options": settings(options.set)}
     ]
@@ -107,11 +109,27 @@ def datasets_of(options: Options, objective: str) -> "list[Dataset]":
         for key in table:
             if key not in TABLE_KEYS:
                 raise unknown("key of [[datasets]]", key, TABLE_KEYS)
-        given = {"objective": objective, "teacher": options.teacher, "guide": options.guide, **table}
+        given = {"objective": objective, **table}
+        given = _others(options, given["objective"]) | given
         given["reading"] = reading_of(options) | dict(given.get("reading", {}))
         given["prompts"] = tuple(given.get("prompts", options.prompts))
         made.append(Dataset(**given))
     return made
+
+
+def _others(options: Options, objective: str) -> dict[str, str | None]:
+    """The teacher and guide of the command; one of several datasets has none where its objective takes none."""
+    from munjang.objectives import OBJECTIVES, options_of
+
+    if not options.datasets or objective not in OBJECTIVES:
+        return {"teacher": options.teacher, "guide": options.guide}
+    kind = OBJECTIVES[objective]
+    takes_teacher = "teacher" in kind.extras or "scores" in kind.extras
+    takes_guide = "guide_margin" in options_of(kind)
+    return {
+        "teacher": options.teacher if takes_teacher else None,
+        "guide": options.guide if takes_guide else None,
+    }
 
 
 def reading_of(options: Options) -> dict[str, Any]:
@@ -163,6 +181,8 @@ def describe_objectives() -> str:
 
 
 def _model(options: "Any", datasets: "list[Dataset]", is_cross: bool) -> "Holder":
+    import torch
+
     from munjang import checkpoint
     from munjang.bi_encoder import BiEncoder
     from munjang.cross_encoder import CrossEncoder
@@ -173,7 +193,9 @@ def _model(options: "Any", datasets: "list[Dataset]", is_cross: bool) -> "Holder
         if num_labels is None:
             found = [read(dataset, ()).labels for dataset in datasets if dataset.objective == "cross_entropy"]
             num_labels = max((int(labels.max()) + 1 for labels in found if labels is not None), default=1)
-        return CrossEncoder.create(options.model, num_labels, options.device, "float32")
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(options.seed)  # a run that goes on has to begin with the same head
+            return CrossEncoder.create(options.model, num_labels, options.device, "float32")
     if checkpoint.kind(options.model) == "cross":
         return CrossEncoder.load(options.model, options.device, "float32")
     return BiEncoder.load(options.model, options.device, "float32", pooling=options.pooling)

@@ -59,22 +59,34 @@ class TrainConfig:
     quiet: bool = option("say nothing but errors", False)
 
     def __post_init__(self) -> None:
-        least = {"epochs": 0, "learning_rate": 0, "warmup": 0, "weight_decay": 0, "layer_decay": 0, "temperature": 0}
-        for name, smallest in least.items():
-            if not getattr(self, name) >= smallest:
-                raise InputError(f"{name} must be at least {smallest}, not {getattr(self, name)}.")
-        for name in ("batch_size", "accumulate", "log_every", "max_steps", "evaluate_every", "patience", "save_every"):
+        for name in ("learning_rate", "head_rate", "weight_decay", "layer_decay"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value < float("inf"):
+                raise InputError(f"{name} must be a number of at least 0, not {value}.")
+        for name in ("epochs", "clip", "temperature"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < float("inf"):
+                raise InputError(f"{name} must be a number over 0, not {value}.")
+        for name in COUNTS:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise InputError(f"{name} must be at least 1, not {value}.")
+        if self.dropout is not None and not 0 <= self.dropout < 1:
+            raise InputError(f"dropout is a share, from 0 to below 1, not {self.dropout}.")
         if not 0 <= self.warmup <= 1:
             raise InputError(f"warmup is a share of the run, 0 to 1, not {self.warmup}.")
         if self.ema is not None and not 0 < self.ema < 1:
             raise InputError(f"ema must lie between 0 and 1, such as 0.999, not {self.ema}.")
         if self.resume and self.output is None:
             raise InputError("resume needs the output folder of the run that is to go on.")
+        if self.patience is not None and not self.evaluate:
+            raise InputError("patience counts evaluations; name files in evaluate.")
 
 
+COUNTS = (
+    *("batch_size", "accumulate", "log_every", "max_steps", "evaluate_every", "patience", "save_every"),
+    *("batch_tokens", "lora_rank"),
+)
 # what a run may be stopped and gone on with differently: it changes neither weights nor losses
 HARMLESS = {"output", "evaluate_every", "save_every", "log_every", "tensorboard", "resume", "quiet", "device"}
 

@@ -44,7 +44,10 @@ def mask(
 ) -> Corrupted:
     """BERT's: of 15 % of the tokens, 80 % become the mask, 10 % any other token, 10 % stay; those are predicted."""
     assert mask_id is not None
-    chosen = (random.random(len(ids)) < MASKED) & ~is_special
+    draw = np.where(is_special, 1.0, random.random(len(ids)))
+    chosen = draw < MASKED
+    if len(ids) and not chosen.any() and not is_special.all():
+        chosen[draw.argmin()] = True  # a batch of a few short texts: nothing to predict would be 0 / 0
     how = random.random(len(ids))
     damaged = np.where(chosen & (how < 0.8), mask_id, ids)
     strange = random.integers(0, vocab_size, len(ids))

@@ -8,12 +8,14 @@ import numpy as np
 from munjang.training.config import TrainConfig
 from munjang.training.processes import Processes
 from munjang.training.tasks import Dataset, num_draws, prepare
+from munjang.training.train import check_evaluations
 from munjang.training.trainee import Holder, Trainee
 
 
 def preview(model: Holder, datasets: Sequence[Dataset], config: TrainConfig) -> str:
     """Read, check and tokenize everything, and say what training would do with it."""
     processes = Processes(config.device)
+    check_evaluations(model, config.evaluate)
     trainee = Trainee(model, processes.device, config)
     tasks = [prepare(dataset, trainee, config, None) for dataset in datasets]
     num_weights = sum(parameter.numel() for parameter in trainee.network.parameters())

@@ -51,13 +51,19 @@ class Run:
         if self._lock is not None:
             os.close(self._lock)
 
-    def begin(self, settings: Mapping[str, object]) -> None:
-        """A new run; one that is there has to be gone on with, or dropped by hand."""
-        if self.newest() is not None:
+    def expect(self, resume: bool) -> None:
+        """Refuse to go on with what is not there, and to begin where a run is, before anything is computed."""
+        if resume and not (self.folder / "run.json").exists():
+            raise InputError(f"There is no run to go on with in {self.folder}; leave resume out.")
+        if not resume and self._steps():
             raise InputError(
                 f"{self.folder} holds a run already; go on with it (resume=True, --resume), "
                 f"choose another output, or delete that folder."
             )
+
+    def begin(self, settings: Mapping[str, object]) -> None:
+        """A new run; one that is there has to be gone on with, or dropped by hand."""
+        self.expect(resume=False)
         for path in (self.folder / "log.jsonl", self.folder / "best.safetensors"):
             path.unlink(missing_ok=True)
         with replacing(self.folder / "run.json") as file:
@@ -65,10 +71,8 @@ class Run:
 
     def check(self, settings: Mapping[str, object]) -> None:
         """Refuse to go on with anything else than what was begun."""
-        try:
-            old = json.loads((self.folder / "run.json").read_bytes())
-        except FileNotFoundError:
-            raise InputError(f"There is no run to go on with in {self.folder}; leave resume out.") from None
+        self.expect(resume=True)
+        old = json.loads((self.folder / "run.json").read_bytes())
         changed = _changes(old, json.loads(json.dumps(settings)))
         if changed:
             raise InputError(
@@ -93,10 +97,7 @@ class Run:
             shutil.rmtree(fresh, ignore_errors=True)
             if not isinstance(error, (OSError, SafetensorError)):
                 raise
-            before = self._steps()
-            kept = f"the one of step {before[-1]} is kept, go on from there with resume" if before else "there is none"
-            reason = error.strerror if isinstance(error, OSError) else error
-            raise CheckpointError(f"The checkpoint {place} can't be written: {reason}; {kept}.") from error
+            raise self._unwritten(place, error) from error
         for other in self._steps():
             if other != step:
                 shutil.rmtree(self.folder / f"step-{other:06d}", ignore_errors=True)
@@ -114,9 +115,13 @@ class Run:
 
     def save_best(self, weights: Mapping[str, Tensor]) -> None:
         """The best weights so far."""
-        temporary = self.folder / "best.safetensors.tmp"
-        _save_tensors(weights, temporary)
-        os.replace(temporary, self.folder / "best.safetensors")
+        place, temporary = self.folder / "best.safetensors", self.folder / "best.safetensors.tmp"
+        try:
+            _save_tensors(weights, temporary)
+            os.replace(temporary, place)
+        except (OSError, SafetensorError) as error:
+            temporary.unlink(missing_ok=True)
+            raise self._unwritten(place, error) from error
 
     def best(self) -> dict[str, Tensor]:
         """What `save_best` kept."""
@@ -141,6 +146,17 @@ class Run:
         kept = [line for line in self.read_log() if line["step"] <= step]
         with replacing(self.folder / "log.jsonl") as file:
             file.write("".join(json.dumps(line) + "\n" for line in kept).encode())
+
+    @property
+    def last_step(self) -> int | None:
+        """The update of the last checkpoint."""
+        return max(self._steps(), default=None)
+
+    def _unwritten(self, place: Path, error: Exception) -> CheckpointError:
+        step = self.last_step
+        kept = "there is none before" if step is None else f"that of step {step} is kept, go on from there with resume"
+        reason = error.strerror if isinstance(error, OSError) else error
+        return CheckpointError(f"The checkpoint {place} can't be written: {reason}; {kept}.")
 
     def _steps(self) -> list[int]:
         found = [STEP.fullmatch(path.name) for path in self.folder.iterdir()] if self.folder.is_dir() else []

@@ -1,5 +1,6 @@
 """What a run learns from: datasets, each with its objective, read, tokenized and ready to be made into batches."""
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -59,13 +60,21 @@ class Task:
     batches: Batches
     batch_size: int
     sampler: str
+    settings: Mapping[str, Any] = field(default_factory=dict)  # what else of the dataset decides what is computed
 
     def epoch(self, seed: int, epoch: int) -> list[Ints]:
         """The rows of each batch of an epoch."""
         lengths = None
         if self.sampler == "by_length":
             lengths = np.sum([table.lengths for table in self.batches.tables], axis=0)
-        return batches(self.batches.examples, self.batch_size, self.sampler, seed, epoch, lengths=lengths)
+        found = batches(self.batches.examples, self.batch_size, self.sampler, seed, epoch, lengths=lengths)
+        if not self.objective.num_sampled:
+            return found
+        # a last batch of one document has no other one to be compared with
+        usable = [rows for rows in found if len(np.unique(self.batches.numbers[rows, 1])) > 1]
+        if not usable:
+            raise InputError(f"{self.name}: every batch holds one document only; nothing to compare it with.")
+        return usable
 
 
 @dataclass(frozen=True)
@@ -82,31 +91,36 @@ def prepare(dataset: Dataset, trainee: Trainee, config: TrainConfig, cache: Path
     """Read, check and tokenize a dataset, and build its objective."""
     if dataset.objective not in OBJECTIVES:
         make(dataset.objective, {})  # which says what there is
-    kind = OBJECTIVES[dataset.objective]
-    _check_kind(dataset.objective, kind, trainee)
+    _check_kind(dataset.objective, OBJECTIVES[dataset.objective], trainee)
     examples = read(dataset, config.evaluate if config.avoid is None else config.avoid)
+    if not len(examples):
+        raise InputError(f"{examples.name} has no rows.")
     facts: dict[str, Any] = dict(trainee.facts)
     vectors: dict[str, Any] = {}
+    others: dict[str, str] = {}
     if examples.labels is not None:
+        if examples.labels.min() < 0:
+            raise InputError(f"{examples.name}: labels are numbered from 0; the lowest is {examples.labels.min()}.")
         facts["num_labels"] = max(len(examples.label_names), int(examples.labels.max()) + 1)
     if dataset.teacher is not None:
-        teacher = _load(dataset.teacher, trainee.device)
+        teacher = _teacher(dataset, trainee.device)
         if isinstance(teacher, CrossEncoder):
             examples = candidate_scores(teacher, examples)
         else:
-            vectors["teacher"] = vectors_of(teacher, examples, cache)
+            vectors["teacher"], others["teacher"] = vectors_of(teacher, examples, cache), teacher.fingerprint
             facts["teacher_width"] = teacher.dimension
-    if dataset.guide is not None:
-        guide = _load(dataset.guide, trainee.device)
-        assert isinstance(guide, BiEncoder)
-        vectors["guide"] = vectors_of(guide, examples, cache, normalize=True)
     torch.manual_seed(seed_of(config.seed))  # of the objective's own parameters
     objective = make(dataset.objective, facts, **dataset.options)
+    if dataset.guide is not None:
+        guide = _guide(dataset, objective, trainee.device)
+        vectors["guide"], others["guide"] = vectors_of(guide, examples, cache, normalize=True), guide.fingerprint
     if config.matryoshka:
         objective = wrap("matryoshka", objective, facts, dims=config.matryoshka)
     if config.adaptive_layers:
+        if trainee.encoder is None:
+            raise InputError("adaptive_layers is for encoders that Munjang computes itself, layer by layer.")
         objective = wrap("adaptive_layers", objective, facts)
-    _check_labels(examples, objective, trainee)
+    _check_labels(examples, dataset.objective, objective, trainee)
     prompts = dataset.prompts or ("",) * len(examples.texts)
     if len(prompts) != len(examples.texts):
         raise InputError(f"{examples.name} has {len(examples.texts)} text columns, but {len(prompts)} prompts.")
@@ -117,7 +131,8 @@ def prepare(dataset: Dataset, trainee: Trainee, config: TrainConfig, cache: Path
     made = Batches(examples, tables, objective.to(trainee.device), trainee.tokenizer, trainee.pad_id, vectors)
     sampler = dataset.sampler or config.sampler or SAMPLERS.get(dataset.objective, "random")
     size = dataset.batch_size or config.batch_size
-    return Task(examples.name, dataset.objective, made.objective, made, size, sampler)
+    settings = {"options": dict(dataset.options), "prompts": list(prompts), **others}
+    return Task(examples.name, dataset.objective, made.objective, made, size, sampler, settings)
 
 
 def draws(tasks: Sequence[Task], config: TrainConfig, epoch: int = 0, index: int = 0) -> Iterator[Draw]:
@@ -148,7 +163,8 @@ def read(dataset: Dataset, avoid: Sequence[str]) -> Examples:
     examples = dataset.data
     if not isinstance(examples, Examples):
         kind = OBJECTIVES[dataset.objective]
-        wanted = [name for name in TARGETS if name in kind.extras and dataset.teacher is None]  # else it says them
+        extras = (dataset.options.get("target"), *kind.extras)  # some objectives can do with either
+        wanted = [name for name in extras if name in TARGETS and dataset.teacher is None]  # else it says them
         reading = {"target": wanted[0] if wanted else None, "num_texts": kind.num_texts, **dataset.reading}
         examples = read_examples(examples, **reading)
     files = [path for path in avoid if Path(path).is_file()]
@@ -163,20 +179,48 @@ def _check_kind(name: str, kind: type[Objective], trainee: Trainee) -> None:
         raise InputError(f"{name} trains a {wanted}, this is a {model}; choose from {', '.join(sorted(fitting))}.")
 
 
-def _check_labels(examples: Examples, objective: Objective, trainee: Trainee) -> None:
+def _check_labels(examples: Examples, name: str, objective: Objective, trainee: Trainee) -> None:
     """A cross-encoder's own head has to have a place for every label."""
     model = trainee.model
     if not isinstance(model, CrossEncoder) or examples.labels is None or "labels" not in objective.extras:
         return
     num_labels = int(examples.labels.max()) + 1
-    if model.num_labels == 1 and num_labels > 2:
-        raise InputError(f"{examples.name} has {num_labels} labels and the model one; create it with num_labels.")
+    if model.num_labels == 1 and (num_labels > 2 or name == "cross_entropy"):
+        raise InputError(
+            f"{examples.name} has {num_labels} labels and the model one output; create it with num_labels"
+            f"{', or take cross_bce' if num_labels <= 2 else ''}."
+        )
     if model.num_labels > 1 and num_labels > model.num_labels:
         raise InputError(f"{examples.name} has {num_labels} labels, the model {model.num_labels}.")
 
 
+def _teacher(dataset: Dataset, device: torch.device) -> BiEncoder | CrossEncoder:
+    """The teacher, where this objective can learn from one of its kind."""
+    assert dataset.teacher is not None
+    teacher = _load(dataset.teacher, device)
+    is_cross = isinstance(teacher, CrossEncoder)
+    wanted = "scores" if is_cross else "teacher"
+    if wanted not in OBJECTIVES[dataset.objective].extras:
+        fitting = sorted(name for name, kind in OBJECTIVES.items() if wanted in kind.extras)
+        given = "cross-encoder, which gives scores" if is_cross else "bi-encoder, which gives vectors"
+        raise InputError(f"The teacher is a {given}; {dataset.objective} takes none. Choose from {', '.join(fitting)}.")
+    if isinstance(teacher, CrossEncoder) and teacher.num_labels != 1:
+        raise InputError(f"The teacher has {teacher.num_labels} labels; one that gives a single score is wanted.")
+    return teacher
+
+
+def _guide(dataset: Dataset, objective: Objective, device: torch.device) -> BiEncoder:
+    assert dataset.guide is not None
+    if "guide" not in objective.extras:
+        raise InputError(f"{dataset.objective} takes no guide here; in_batch does with the option guide_margin.")
+    guide = _load(dataset.guide, device)
+    if not isinstance(guide, BiEncoder):
+        raise InputError("The guide has to be a bi-encoder; this is a cross-encoder.")
+    return guide
+
+
 def _load(given: str | BiEncoder | CrossEncoder, device: torch.device) -> BiEncoder | CrossEncoder:
-    if not isinstance(given, str):
+    if not isinstance(given, (str, os.PathLike)):
         return given
     from munjang import checkpoint
 

@@ -19,7 +19,9 @@ from munjang.bi_encoder import BiEncoder
 from munjang.cross_encoder import CrossEncoder
 from munjang.data.examples import Examples
 from munjang.errors import InputError
-from munjang.evaluation import evaluate
+from munjang.evaluation import Settings, check_model, evaluate
+from munjang.evaluation import prepare as prepare_evaluation
+from munjang.evaluation.kinds.base import kind_of
 from munjang.training.card import write_card
 from munjang.training.config import TrainConfig, deciding
 from munjang.training.loop import Loop
@@ -35,7 +37,7 @@ Data = str | os.PathLike[str] | Examples | Dataset | Sequence[Dataset]
 
 
 def train(
-    model: Holder | str,
+    model: Holder | str | os.PathLike[str],
     data: Data,
     objective: str = "classification",
     config: TrainConfig | None = None,
@@ -51,7 +53,7 @@ def train(
     config = config or TrainConfig()
     datasets = _datasets(data, objective, options, reading)
     processes = Processes(config.device)
-    holder = model if not isinstance(model, str) else _load(model, processes.device)
+    holder = _load(os.fspath(model), processes.device) if isinstance(model, (str, os.PathLike)) else model
     output = None if config.output is None else Path(config.output)
     holds_folder = output is not None and processes.is_main
     with Run(output) if holds_folder and output is not None else nullcontext() as run, torch.random.fork_rng():
@@ -67,6 +69,9 @@ def _train(
     run: Run | None,
     output: Path | None,
 ) -> None:
+    if run is not None:
+        run.expect(config.resume)
+    check_evaluations(holder, config.evaluate)
     trainee = Trainee(holder, processes.device, config)
     cache = None if output is None else output.with_name(output.name + ".training") / "cache"
     tasks = [prepare(dataset, trainee, config, cache) for dataset in datasets]
@@ -91,7 +96,7 @@ def _train(
         trainee.restore(loop.average.weights)
     trainee.give_back()
     if run is not None and output is not None:
-        holder.save(output)
+        trainee.save(output)
         write_card(output, holder, tasks, run, config)
         write_report(run.folder / "report.html", run, config)
     processes.wait()
@@ -131,6 +136,7 @@ def _settings(
                 "objective": task.objective_name,
                 "batch_size": task.batch_size,
                 "sampler": task.sampler,
+                **task.settings,
                 "head": {name: list(value.shape) for name, value in task.objective.state_dict().items()},
             }
             for place, task in enumerate(tasks)
@@ -162,6 +168,12 @@ def _evaluate(snapshot: Any, sources: Sequence[str]) -> dict[str, Any]:
     reports = [evaluate(snapshot, source) for source in sources]
     each = {report.dataset: {"kind": report.kind, "main": report.main, "metrics": report.metrics} for report in reports}
     return {"main": reports[0].metrics[reports[0].main], "name": reports[0].dataset, "on": each}
+
+
+def check_evaluations(holder: Holder, sources: Sequence[str]) -> None:
+    """Refuse a file that can't be evaluated on now, not after an epoch."""
+    for source in sources:
+        check_model(prepare_evaluation(source, None, Settings())[0], kind_of(holder))
 
 
 def _datasets(

@@ -3,12 +3,13 @@
 import copy
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from munjang import checkpoint
+from munjang import bi_encoder, checkpoint, cross_encoder
 from munjang.bi_encoder import BiEncoder
 from munjang.cross_encoder import CrossEncoder
 from munjang.errors import InputError, UnsupportedModel
@@ -19,6 +20,11 @@ from munjang.runtime.executor import pick_dtype
 from munjang.training.config import TrainConfig
 
 Holder = BiEncoder | CrossEncoder
+# what a user may have set on a model since it was loaded; the length is the tokenizer's
+SETTINGS = {
+    kind: tuple(name for name in settings if name not in ("max_length", "ranges"))
+    for kind, settings in ((BiEncoder, bi_encoder.SETTINGS), (CrossEncoder, cross_encoder.SETTINGS))
+}
 
 
 class Trainee:
@@ -37,7 +43,8 @@ class Trainee:
         self.is_cross = isinstance(model, CrossEncoder)
         self.tokenizer = copy.copy(model.tokenizer)
         if config.max_length is not None:
-            checkpoint.check_length(model.model, config.max_length, self.tokenizer.single.num_special)
+            layout = self.tokenizer.pair if self.is_cross else self.tokenizer.single
+            checkpoint.check_length(model.model, config.max_length, layout.num_special)
             self.tokenizer.max_length = config.max_length
         encoder = self.network.encoder
         self.encoder = encoder if isinstance(encoder, Encoder) else None
@@ -76,7 +83,7 @@ class Trainee:
             for name, value in weights.items():
                 parameters[name].copy_(value)
 
-    def snapshot(self, weights: Mapping[str, Tensor] | None = None) -> Holder:
+    def snapshot(self, weights: Mapping[str, Tensor] | None = None, dtype: str | None = None) -> Holder:
         """A copy as a user would load it, with these weights instead of the present ones if given."""
         network = copy.deepcopy(self.network)
         if weights is not None:
@@ -85,9 +92,15 @@ class Trainee:
                 for name, value in weights.items():
                     parameters[name].copy_(value)
         network = _merged(network).requires_grad_(False)
-        model = replace(self.model.model, network=network, tokenizer=self.model.tokenizer)
-        kind = type(self.model)
-        return kind(model, self.device, pick_dtype(None, self.device))
+        model = replace(self.model.model, network=network, tokenizer=copy.copy(self.tokenizer), ranges=None)
+        made = type(self.model)(model, self.device, pick_dtype(dtype, self.device))
+        for name in SETTINGS[type(self.model)]:
+            setattr(made, name, getattr(self.model, name))
+        return made
+
+    def save(self, output: Path) -> None:
+        """Write the trained model, in float32 also where the given one computes in fewer bits."""
+        (self.model if self.model.dtype == torch.float32 else self.snapshot(dtype="float32")).save(output)
 
     def give_back(self) -> None:
         """Put the trained weights into the model that was given."""
@@ -98,6 +111,7 @@ class Trainee:
         model.network.to_compute(model.device, model.dtype)
         model.tokenizer.max_length = self.tokenizer.max_length
         model.__dict__.pop("fingerprint", None)  # of the weights before
+        model.model.ranges = None  # of the vectors before
         model._options = None  # what is on disk there is another model now
 
 
