@@ -3,7 +3,7 @@
     python -u -m benchmarks.gpu_training MODEL TEXTS OUT.json [--batch 512] [--steps 40] [--curve 60]
 
 MODEL gives the tokenizer; TEXTS is one sentence a line, neighbours are pairs; weights are drawn. Prints the pairs/s
-of both, peak memory, and the two loss curves over the same batches: ours in bf16 without padding, theirs padded in fp32.
+of both, peak memory, and the loss curves over the same batches: ours in bf16 without padding, theirs padded in fp32.
 """
 
 import argparse
