@@ -1,0 +1,1 @@
+"""Stores: ids, vectors, texts and metadata on engines that exist. A store never sees a model."""

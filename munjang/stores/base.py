@@ -1,0 +1,117 @@
+"""The seam between an index and an engine: rows in, rows out, nearest vectors found.
+
+N rows, Q queries, D components. To add an engine: a file here, a line in STORES (stores/__init__.py), and
+tests/contracts/test_stores.py holds it to everything below.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
+
+from munjang.errors import MunjangError
+from munjang.stores.filters import Filter, Scalar
+from munjang.types import Array, Floats
+
+Value: TypeAlias = Scalar | None  # of a metadata field; None where a row does not have it
+KINDS = ("text", "int", "float", "bool")  # of metadata fields
+
+
+class StoreError(MunjangError):
+    """The engine behind an index refused something or went away; nothing that was promised is lost."""
+
+
+@dataclass(frozen=True)
+class Schema:
+    """What a store holds. It is written down when the store is made and the same ever after, but for new fields."""
+
+    dimension: int
+    metric: str = "cosine"  # cosine, dot, euclidean: scores are those of nn/similarity.py, higher is closer
+    vectors: str = "float32"  # how they are kept: float32, float16, int8, binary
+    fields: Mapping[str, str] = field(default_factory=dict)  # metadata: name -> kind of KINDS
+    facts: Mapping[str, Any] = field(default_factory=dict)  # plain JSON that the index wants to find again
+
+
+@dataclass(frozen=True)
+class Abilities:
+    """What an engine can do; an index refuses at `open` what it can't."""
+
+    vectors: tuple[str, ...]  # of float32, float16, int8, binary
+    metrics: tuple[str, ...]
+    max_dimension: int | None = None
+    max_text_bytes: int | None = None
+    has_terms: bool = False  # BM25 over words
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Passages: `document_ids` says what each belongs to, `starts` and `ends` where it stands in that text."""
+
+    ids: Sequence[str]
+    document_ids: Sequence[str]
+    texts: Sequence[str]
+    starts: Sequence[int]
+    ends: Sequence[int]
+    metadata: Sequence[Mapping[str, Value]]
+    vectors: Array | None = None  # [N, D] as the schema says: float32, float16, int8, or packed bits (uint8, D / 8)
+    full_vectors: Floats | None = None  # [N, D] float32, beside int8 and binary ones, for scoring once more
+    terms: Sequence[str] | None = None  # the words of each text, cut already and put together with spaces, for BM25
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True)
+class Found:
+    """Rows for one query, best first. Scores are exact: those of the full vectors."""
+
+    ids: list[str]
+    scores: list[float]
+
+
+class Store(Protocol):
+    """One collection of rows in an engine. All methods may be called from several threads."""
+
+    schema: Schema
+    abilities: Abilities
+
+    def extend(self, fields: Mapping[str, str]) -> None:
+        """Add metadata fields; rows that are there have none of them."""
+
+    def add(self, rows: Rows) -> None:
+        """Add rows, all or none; an id that is there already is an InputError that names it."""
+
+    def upsert(self, rows: Rows) -> None:
+        """Add rows, all or none; those with an id that is there already take its place."""
+
+    def delete(self, document_ids: Sequence[str]) -> int:
+        """Remove every row of these documents; how many rows there were."""
+
+    def get(self, ids: Sequence[str], with_vectors: bool = False) -> Rows:
+        """Rows by id, in this order; ids that are not there are left out."""
+
+    def passages(self, document_ids: Sequence[str]) -> dict[str, list[str]]:
+        """The ids of the rows of each document, in the order of their places in it; unknown documents have none."""
+
+    def search(self, queries_QD: Floats, k: int, where: Filter | None = None) -> list[Found]:
+        """The k nearest rows of each query, fewer only where fewer fit `where`. Equal scores go by id."""
+
+    def search_terms(self, queries: Sequence[str], k: int, where: Filter | None = None) -> list[Found]:
+        """The k best rows by BM25 over words, for stores with `has_terms`."""
+
+    def count(self, where: Filter | None = None) -> int:
+        """Rows, all or those that fit."""
+
+    def scan(self, batch_rows: int = 4096, with_vectors: bool = True) -> Iterator[Rows]:
+        """All rows, batch by batch, as of the moment at which it began."""
+
+    def compact(self) -> dict[str, Any]:
+        """Tidy up and build what makes searching fast, if it pays; what was done, for people."""
+
+    def info(self) -> dict[str, Any]:
+        """Engine, rows, size and indexes, for people."""
+
+    def put_facts(self, facts: Mapping[str, Any]) -> None:
+        """Replace the facts of the schema, in one step."""
+
+    def close(self) -> None:
+        """Let go of files and connections."""
