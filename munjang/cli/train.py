@@ -25,7 +25,9 @@ TABLE_KEYS = ("data", "objective", "options", "reading", "batch_size", "sampler"
 class Options(TrainConfig):
     """Of `munjang train`."""
 
-    model: str = option("folder or Hub name of the model to begin with", is_positional=True, metavar="MODEL")
+    model: str | None = option(  # none is needed for --objectives
+        "folder or Hub name of the model to begin with", default=None, is_positional=True, metavar="MODEL"
+    )
     data: tuple[str, ...] = option(
         "files of examples: .csv .tsv .jsonl .parquet, also with .gz .xz .bz2; a folder; hub:owner/name",
         default=(),
@@ -69,6 +71,8 @@ def train_with(options: "Any", datasets: "list[Dataset]", is_cross: bool, num_la
     """What `train`, `distill` and `adapt` end in."""
     from munjang.training.train import train
 
+    if options.model is None:
+        raise InputError("No model: give its folder or Hub name")
     model = _model(options, datasets, is_cross)
     if num_layers is not None:
         from munjang import checkpoint
