@@ -27,7 +27,7 @@ def write_folder(target: Path, write: Callable[[Path], None]) -> None:
     fresh = None
     try:
         target = target.resolve()  # a link stays a link: the folder behind it changes
-        _check_free(target)
+        check_free(target)
         fresh = target.parent / f".{target.name}.saving-{secrets.token_hex(4)}"
         fresh.mkdir(parents=True)
         write(fresh)
@@ -51,7 +51,8 @@ def write_folder(target: Path, write: Callable[[Path], None]) -> None:
             shutil.rmtree(fresh, ignore_errors=True)
 
 
-def _check_free(target: Path) -> None:
+def check_free(target: Path) -> None:
+    """Refuse a place that holds something else than a model."""
     if target.exists() and not target.is_dir():
         raise CheckpointError(f"{target} is a file; give a folder to save to.")
     if target.is_dir() and any(target.iterdir()) and not any((target / name).exists() for name in MARKS):

@@ -41,6 +41,7 @@ class Batch:
     pad_id: int | None = None
     targets: Ints | None = None  # of this process's sequences, one after the other
     target_lengths: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    skip: Ints | None = None  # leading tokens of each sequence that pooling leaves out
 
     @property
     def num_own(self) -> int:
@@ -57,7 +58,8 @@ class Batch:
         lengths = self.lengths[sequences]
         ids = gather(self.ids, self.starts, sequences, lengths)
         types = None if self.types is None else gather(self.types, self.starts, sequences, lengths)
-        return pack(ids, lengths, types, pad_id=self.pad_id)
+        skip = None if self.skip is None else self.skip[sequences]
+        return pack(ids, lengths, types, skip, self.pad_id)
 
     def known(self, examples: Ints | None, device: torch.device) -> dict[str, Tensor]:
         """What is known about all examples, or about some of this process's own, where the network's outputs are."""
@@ -72,7 +74,8 @@ class Batch:
 class Batches:
     """The examples of one dataset, tokenized, and an objective's wishes, made into batches.
 
-    `vectors` holds what other models say of the same texts: "teacher" and "guide", [N, columns, D] each.
+    `vectors` holds what other models say of the same texts: "teacher" and "guide", [N, columns, D] each. `skips` says
+    how many tokens of each column's texts are a prompt that the model leaves out of pooling.
     """
 
     def __init__(
@@ -83,9 +86,10 @@ class Batches:
         tokenizer: Tokenizer,
         pad_id: int | None = None,
         vectors: Values | None = None,
+        skips: Sequence[int] = (),
     ) -> None:
         self.examples, self.tables, self.objective, self.tokenizer = examples, tables, objective, tokenizer
-        self.pad_id = pad_id
+        self.pad_id, self.skips = pad_id, tuple(skips)
         self.vectors = dict(vectors or {})
         self.is_pairs = objective.needs == "logits"
         # across columns: an anchor may be another row's positive
@@ -139,7 +143,9 @@ class Batches:
             ids, lengths = _rows(done.ids, done.lengths, mine)
             targets, target_lengths = _rows(done.targets, done.target_lengths, mine)
         values = self._values(own if self.objective.is_separable else rows)
-        return Batch(rows, sizes, ids, lengths, types, self.num_sequences, values, self.pad_id, targets, target_lengths)
+        skip = np.repeat(self.skips * self.objective.passes, len(own)) if any(self.skips) else None
+        given = (rows, sizes, ids, lengths, types, self.num_sequences, values, self.pad_id)
+        return Batch(*given, targets, target_lengths, skip)
 
     def _values(self, rows: Ints) -> dict[str, NDArray[np.generic]]:
         found: dict[str, NDArray[np.generic]] = {}

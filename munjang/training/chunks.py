@@ -33,6 +33,7 @@ class Work:
     chunks: tuple[Chunk, ...]
     order_of: Tensor  # where the sequences of the batch stand in its chunks, one after the other
     known: dict[str, Tensor] | None  # about the whole batch, where that has the loss
+    budget: int  # by which it was cut
 
 
 def cut(batch: Batch, is_separable: bool, budget: int, device: torch.device) -> Work:
@@ -42,10 +43,10 @@ def cut(batch: Batch, is_separable: bool, budget: int, device: torch.device) -> 
         parts = list(cut_batches(batch.lengths, budget))
         chunks = tuple(Chunk(_packed(batch, part, is_pinned), None, None, 0) for part in parts)
         orders = np.concatenate([np.zeros(0, np.int64), *parts])
-        return Work(batch, chunks, to_device(np.argsort(orders), device), batch.known(None, device))
+        return Work(batch, chunks, to_device(np.argsort(orders), device), batch.known(None, device), budget)
     totals = batch.lengths.reshape(batch.num_sequences, -1).sum(0)
     chunks = tuple(_whole(batch, examples, device, is_pinned) for examples in cut_batches(totals, budget))
-    return Work(batch, chunks, torch.zeros(0, dtype=torch.int64), None)
+    return Work(batch, chunks, torch.zeros(0, dtype=torch.int64), None, budget)
 
 
 def _whole(batch: Batch, examples: Ints, device: torch.device, is_pinned: bool) -> Chunk:

@@ -88,7 +88,7 @@ COUNTS = (
     *("batch_tokens", "lora_rank"),
 )
 # what a run may be stopped and gone on with differently: it changes neither weights nor losses
-HARMLESS = {"output", "evaluate_every", "save_every", "log_every", "tensorboard", "resume", "quiet", "device"}
+HARMLESS = {"output", "save_every", "log_every", "tensorboard", "resume", "quiet", "device"}
 
 
 def deciding(config: TrainConfig) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from munjang.training.config import TrainConfig
 from munjang.training.optimizer import Average, Optimizer, rate_at
 from munjang.training.processes import Processes
 from munjang.training.run import Run
-from munjang.training.step import Gradients, Step
+from munjang.training.step import Gradients, Part, Step
 from munjang.training.tasks import Draw, Task, draws
 from munjang.training.trainee import Trainee
 
@@ -124,12 +124,9 @@ class Loop:
         """The loss of some batches, whose gradient is in `.grad`; with smaller chunks where memory runs out."""
         while True:
             try:
-                loss = size = torch.zeros((), device=self.processes.device)
-                for place, (draw, work) in enumerate(some):
-                    number = self.at.update * self.config.accumulate + place
-                    own_loss, own_size = self.step(number, work, self.tasks[draw.task].objective)
-                    loss, size = loss + own_loss, size + own_size
-                return self.gradients.finish(loss, size)
+                # what was prepared before memory ran out is cut too large
+                some = [(draw, self._recut(draw, work)) for draw, work in some]
+                return self.gradients.finish([self._part(some, task) for task in sorted({d.task for d, _ in some})])
             except torch.OutOfMemoryError as error:
                 # other processes would wait for this one's exchange: only a single one can try again
                 if self.at.budget < 64 or self.processes.world > 1:
@@ -140,9 +137,21 @@ class Loop:
             self.at.budget //= 2
             self.optimizer.adam.zero_grad(set_to_none=True)
             torch.cuda.empty_cache()
-            some = [(draw, self._recut(draw, work)) for draw, work in some]
+
+    def _part(self, some: list[tuple[Draw, Work]], task: int) -> Part:
+        """The batches of one task; it weighs as much in the update as its share of the batches."""
+        loss = size = torch.zeros((), device=self.processes.device)
+        count = 0
+        for place, (draw, work) in enumerate(some):
+            if draw.task == task:
+                number = self.at.update * self.config.accumulate + place
+                own_loss, own_size = self.step(number, work, self.tasks[task].objective)
+                loss, size, count = loss + own_loss, size + own_size, count + 1
+        return self.gradients.take(loss, size, count / len(some))
 
     def _recut(self, draw: Draw, work: Work) -> Work:
+        if work.budget == self.at.budget:
+            return work
         is_separable = self.tasks[draw.task].objective.is_separable
         return cut(work.batch, is_separable, self.at.budget, self.processes.device)
 

@@ -49,7 +49,7 @@ class Optimizer:
         groups: dict[tuple[float, float], list[nn.Parameter]] = {}
         for name, parameter in self.named:
             rate = config.learning_rate * config.layer_decay ** depths.get(id(parameter), 0)
-            if name.startswith("objectives."):
+            if name.startswith(("objectives.", "network.head.")):  # the second: a cross-encoder's own
                 rate = config.learning_rate if config.head_rate is None else config.head_rate
             decay = config.weight_decay if parameter.ndim > 1 else 0.0  # biases and norms are left alone
             groups.setdefault((rate, decay), []).append(parameter)

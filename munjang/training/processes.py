@@ -4,14 +4,17 @@ One process is a run too. All that training exchanges goes through here: outputs
 added up once a step, and a word now and then.
 """
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from munjang.errors import MissingExtra
+from munjang.errors import MissingExtra, MunjangError
+from munjang.runtime.executor import pick_device
 
 
 class Processes:
@@ -22,12 +25,20 @@ class Processes:
             from accelerate import PartialState
         except ImportError:
             raise MissingExtra("accelerate", "train", "Training") from None
-        state = PartialState(cpu=device == "cpu")
+        asked = pick_device(device)
+        many = int(os.environ.get("WORLD_SIZE", "1")) > 1
+        # others wait while the main process evaluates
+        state = PartialState(cpu=asked.type == "cpu", **({"timeout": timedelta(hours=6)} if many else {}))
         self.rank: int = state.process_index
         self.world: int = state.num_processes
+        if many and self.world == 1:
+            raise MunjangError(
+                "This is one of several processes, but they are not connected: one of them was used before on another "
+                "device. Start training in fresh processes, and give --device cpu where there is no GPU."
+            )
         # a device that was asked for by its number is one process's business; several take the one of their own
-        self.device = torch.device(device) if device is not None and self.world == 1 else state.device
-        if self.device.index is not None:
+        self.device = asked if self.world == 1 or asked.type == "cpu" else state.device
+        if self.device.type == "cuda" and self.device.index is not None:
             torch.cuda.set_device(self.device)
 
     @property
@@ -64,6 +75,25 @@ class Processes:
         box = [value]
         dist.broadcast_object_list(box, src=0)
         return box[0]
+
+    def share(self, tensors: Sequence[Tensor]) -> None:
+        """Give everyone the main process's values of these tensors."""
+        if self.world > 1:
+            with torch.no_grad():
+                for tensor in tensors:
+                    dist.broadcast(tensor, src=0)
+
+    def tell_tensors(self, tensors: Mapping[str, Tensor] | None) -> dict[str, Tensor]:
+        """The main process's tensors, for everyone, one after the other."""
+        if self.world == 1:
+            return dict(tensors or {})
+        shapes = self.tell([(name, list(each.shape), each.dtype) for name, each in (tensors or {}).items()])
+        found = {}
+        for name, shape, dtype in shapes:
+            given = torch.empty(shape, dtype=dtype) if tensors is None else tensors[name]
+            found[name] = given.to(self.device).contiguous()
+            dist.broadcast(found[name], src=0)
+        return found
 
     def wait(self) -> None:
         """Until all are here."""

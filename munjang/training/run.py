@@ -21,6 +21,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from munjang.checkpoint.place import check_free
 from munjang.data.files import replacing
 from munjang.data.locks import locked
 from munjang.errors import CheckpointError, InputError
@@ -53,6 +54,7 @@ class Run:
 
     def expect(self, resume: bool) -> None:
         """Refuse to go on with what is not there, and to begin where a run is, before anything is computed."""
+        check_free(self.output)
         if resume and not (self.folder / "run.json").exists():
             raise InputError(f"There is no run to go on with in {self.folder}; leave resume out.")
         if not resume and self._steps():

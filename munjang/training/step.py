@@ -12,6 +12,7 @@ Dropout is drawn from (seed, step, process, chunk), so that a run that goes on n
 import hashlib
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -28,7 +29,7 @@ from munjang.training.processes import Processes
 class Step:
     """Adds a batch's gradient to `.grad` of the network and the objective.
 
-    The gradient is that of loss times size; `Gradients` divides by all sizes once everything is added up.
+    The gradient is that of loss times size; `Gradients` divides by the sizes once everything is added up.
     """
 
     def __init__(
@@ -83,7 +84,7 @@ class Step:
         # everyone computes the whole: its share of it is what adds up
         loss = objective(outputs, known) * size
         loss.backward()
-        gradient = torch.empty_like(own)
+        gradient = torch.zeros_like(own)
         if own.grad is not None:
             gradient[work.order_of] = own.grad
         parts = torch.split(gradient, [len(each) for each in found]) if found else ()
@@ -134,32 +135,69 @@ class Step:
         return {**known, "words": self.network.encoder.embeddings.word.weight}
 
 
+@dataclass(frozen=True)
+class Part:
+    """What the batches of one task have added up in an update."""
+
+    loss: Tensor  # times size
+    size: Tensor
+    weight: float  # in the update
+    gradients: list[Tensor | None]
+
+
 class Gradients:
     """Puts together what the steps of all processes have added up: one exchange for an update."""
 
     def __init__(self, network: nn.Module, objectives: Sequence[Objective], processes: Processes) -> None:
         self.processes = processes
-        self.shared = [p for p in network.parameters() if p.requires_grad]
+        self.parameters = [p for p in network.parameters() if p.requires_grad]
         for objective in objectives:
-            self.shared += [p for p in objective.parameters() if p.requires_grad]
+            self.parameters += [p for p in objective.parameters() if p.requires_grad]
         # of these every process has the whole gradient, as it has computed the whole loss
-        self.whole = [p for each in objectives if not each.is_separable for p in each.parameters()]
+        whole = {id(p) for each in objectives if not each.is_separable for p in each.parameters()}
+        self.is_whole = [id(p) in whole for p in self.parameters]
 
-    def finish(self, loss: Tensor, size: Tensor) -> Tensor:
-        """Make the gradients those of the mean loss over all that was added up; gives that loss."""
-        if self.processes.world > 1:
-            for parameter in self.shared:
-                if parameter.grad is None:
-                    parameter.grad = torch.zeros_like(parameter)
-            for parameter in self.whole:
-                assert parameter.grad is not None
-                parameter.grad.div_(self.processes.world)
-            totals = torch.stack([loss.float(), size.float()])
-            self.processes.add_up([totals, *(p.grad for p in self.shared if p.grad is not None)])
-            loss, size = totals.unbind()
-        gradients = [p.grad for p in self.shared if p.grad is not None]
-        torch._foreach_div_(gradients, size.to(gradients[0].dtype))
-        return loss / size
+    def take(self, loss: Tensor, size: Tensor, weight: float = 1.0) -> Part:
+        """What is in `.grad`, which is empty afterwards."""
+        part = Part(loss.float(), size.float(), weight, [p.grad for p in self.parameters])
+        for parameter in self.parameters:
+            parameter.grad = None
+        return part
+
+    def finish(self, parts: Sequence[Part]) -> Tensor:
+        """Leave the gradient of the weighted mean of the parts' losses in `.grad`; gives that loss.
+
+        Each part is a mean of its own: a task that counts tokens would drown one that counts examples.
+        """
+        parts = [self._of_all(part) for part in parts]
+        total: list[Tensor | None] = [None] * len(self.parameters)
+        loss = torch.zeros((), device=self.processes.device)
+        for part in parts:
+            scale = part.weight / part.size.clamp(min=1e-6)  # nothing to learn from: a loss of 0, not 0 / 0
+            loss = loss + part.loss * scale
+            there = [gradient for gradient in part.gradients if gradient is not None]
+            torch._foreach_mul_(there, scale)
+            total = [_sum(sum_, gradient) for sum_, gradient in zip(total, part.gradients, strict=True)]
+        for parameter, gradient in zip(self.parameters, total, strict=True):
+            parameter.grad = gradient
+        return loss
+
+    def _of_all(self, part: Part) -> Part:
+        """Added up over the processes."""
+        if self.processes.world == 1:
+            return part
+        pairs = zip(part.gradients, self.parameters, self.is_whole, strict=True)
+        gradients = [
+            (torch.zeros_like(p) if gradient is None else gradient).div_(self.processes.world if is_whole else 1)
+            for gradient, p, is_whole in pairs
+        ]
+        totals = torch.stack([part.loss, part.size])
+        self.processes.add_up([totals, *gradients])
+        return Part(totals[0], totals[1], part.weight, list(gradients))
+
+
+def _sum(a: Tensor | None, b: Tensor | None) -> Tensor | None:
+    return a if b is None else b if a is None else a.add_(b)
 
 
 def seed_of(*numbers: int) -> int:

@@ -128,7 +128,8 @@ def prepare(dataset: Dataset, trainee: Trainee, config: TrainConfig, cache: Path
         TokenTable.build([prompt + text for text in column] if prompt else column, trainee.tokenizer, cache)
         for prompt, column in zip(prompts, examples.texts, strict=True)
     ]
-    made = Batches(examples, tables, objective.to(trainee.device), trainee.tokenizer, trainee.pad_id, vectors)
+    given = (examples, tables, objective.to(trainee.device), trainee.tokenizer, trainee.pad_id, vectors)
+    made = Batches(*given, trainee.skips(prompts))
     sampler = dataset.sampler or config.sampler or SAMPLERS.get(dataset.objective, "random")
     size = dataset.batch_size or config.batch_size
     settings = {"options": dict(dataset.options), "prompts": list(prompts), **others}
@@ -192,6 +193,7 @@ def _check_labels(examples: Examples, name: str, objective: Objective, trainee: 
         )
     if model.num_labels > 1 and num_labels > model.num_labels:
         raise InputError(f"{examples.name} has {num_labels} labels, the model {model.num_labels}.")
+    trainee.name_labels(examples.label_names)
 
 
 def _teacher(dataset: Dataset, device: torch.device) -> BiEncoder | CrossEncoder:

@@ -1,6 +1,7 @@
 """What other models say of the examples, computed once before training: a teacher's or guide's vectors, scores."""
 
 import hashlib
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,7 +27,7 @@ def vectors_of(
     if not path.exists():
         vectors = _encode(model, examples, normalize)
         cache.mkdir(parents=True, exist_ok=True)
-        with replacing(path, path.with_name(f"{path.name}.{id(vectors)}.tmp")) as file:
+        with replacing(path, path.with_name(f"{path.name}.{os.getpid()}.tmp")) as file:
             write_npy(file, iter([Part(vectors)]), len(vectors))
     found: Floats = np.load(path, mmap_mode="r", allow_pickle=False)
     return found

@@ -56,7 +56,8 @@ def train(
     holder = _load(os.fspath(model), processes.device) if isinstance(model, (str, os.PathLike)) else model
     output = None if config.output is None else Path(config.output)
     holds_folder = output is not None and processes.is_main
-    with Run(output) if holds_folder and output is not None else nullcontext() as run, torch.random.fork_rng():
+    devices = [processes.device] if processes.device.type == "cuda" else []
+    with Run(output) if holds_folder and output is not None else nullcontext() as run, torch.random.fork_rng(devices):
         _train(holder, datasets, config, processes, run, output)
     return holder
 
@@ -116,11 +117,13 @@ def _begin(loop: Loop, run: Run | None, settings: dict[str, object], config: Tra
                 run.begin(settings)
         except Exception as error:  # told to the others, which would wait for ever
             problem = error
-    problem, found = processes.tell((problem, found))
+    problem, state = processes.tell((problem, None if found is None else found[1]))
     if problem is not None:
         raise problem
-    if found is not None:
-        loop.restore(*found)
+    if state is not None:
+        loop.restore(processes.tell_tensors(None if found is None else found[0]), state)
+    else:  # a head that was drawn in every process is another one in each
+        processes.share([parameter for _, parameter in loop.optimizer.named])
 
 
 def _settings(

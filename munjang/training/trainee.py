@@ -1,7 +1,7 @@
 """The model that is trained: its network in float32 on the device, and the way back to what a user holds."""
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -72,6 +72,19 @@ class Trainee:
             found["word_width"] = self.encoder.shape.embedding_width or self.encoder.shape.width
         return found
 
+    def skips(self, prompts: Sequence[str]) -> list[int]:
+        """Leading tokens of each column's texts that pooling leaves out, where the model is made so."""
+        if not isinstance(self.network, SentenceNetwork) or self.network.includes_prompt:
+            return [0 for _ in prompts]
+        return [self.tokenizer.prompt_length(prompt) if prompt else 0 for prompt in prompts]
+
+    def name_labels(self, names: Sequence[str]) -> None:
+        """Write the names of a cross-encoder's labels into its config.json."""
+        if self.is_cross and len(names) == self.shapes["logits"][0] > 1:
+            by_number = {str(number): name for number, name in enumerate(names)}
+            numbers = {name: number for number, name in enumerate(names)}
+            self.model.model.config = {**self.model.model.config, "id2label": by_number, "label2id": numbers}
+
     def weights(self) -> dict[str, Tensor]:
         """The network's parameters by name."""
         return {name: parameter.detach() for name, parameter in self.network.named_parameters()}
@@ -122,9 +135,15 @@ def _in_float32(model: Holder) -> SentenceNetwork | PairNetwork:
     if model._options is None:
         raise InputError(f"This model is in {model.dtype}; load it with dtype='float32' to train it.")
     folder = checkpoint.resolve(model._options[0])
-    if isinstance(model, CrossEncoder):
-        return checkpoint.load_cross(folder).network
-    return checkpoint.load_bi(folder, model.network.modes).network
+    is_cross = isinstance(model, CrossEncoder)
+    loaded = checkpoint.load_cross(folder) if is_cross else checkpoint.load_bi(folder, model.network.modes)
+    network: SentenceNetwork | PairNetwork = loaded.network
+    shapes = [{name: value.shape for name, value in each.state_dict().items()} for each in (network, model.network)]
+    if shapes[0] != shapes[1]:
+        raise InputError(f"This model in {model.dtype} was changed after loading; load it with dtype='float32' first.")
+    for mine, given in zip(network.parameters(), model.network.parameters(), strict=True):
+        mine.requires_grad_(given.requires_grad)
+    return network
 
 
 def _set_dropout(network: SentenceNetwork | PairNetwork, share: float) -> None:
@@ -132,7 +151,7 @@ def _set_dropout(network: SentenceNetwork | PairNetwork, share: float) -> None:
     if not isinstance(network.encoder, Encoder):
         raise InputError("dropout can be set for encoders that Munjang computes itself only.")
     names: dict[str, Any] = dict.fromkeys(
-        ("embedding_dropout", "attention_dropout", "out_dropout", "down_dropout"), share
+        ("embedding_dropout", "attention_dropout", "out_dropout", "inner_dropout", "down_dropout"), share
     )
     for module in network.modules():
         if isinstance(module, Embeddings):

@@ -61,7 +61,8 @@ def gradient(
     work = cut(batch, task.objective.is_separable, budget, processes.device)
     step = Step(trainee.network, processes, trainee.shapes, seed=5, dtype=dtype, is_cached=is_cached)
     found = step(1, work, task.objective)
-    loss = Gradients(trainee.network, [task.objective], processes).finish(*found)
+    gradients = Gradients(trainee.network, [task.objective], processes)
+    loss = gradients.finish([gradients.take(*found)])
     modules = {"network": trainee.network, "objective": task.objective}
     return float(loss), {
         f"{kind}.{name}": parameter.grad.clone()

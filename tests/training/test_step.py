@@ -125,3 +125,44 @@ def _quiet(**settings: object):  # type: ignore[no-untyped-def]
     from munjang.training.config import TrainConfig
 
     return TrainConfig(quiet=True, device="cpu", **settings)  # type: ignore[arg-type]
+
+
+def test_tasks_of_one_update_weigh_the_same(tiny_bert: Path) -> None:
+    """Denoising counts tokens, classification examples: the mean of the two, not 20 to 1."""
+    from munjang.training.processes import Processes
+    from munjang.training.step import Gradients
+    from munjang.training.tasks import Dataset, prepare
+    from munjang.training.trainee import Trainee
+
+    processes, config = Processes("cpu"), _quiet(dropout=0.0)
+    trainee = Trainee(BiEncoder.load(tiny_bert, "cpu"), processes.device, config)
+    tasks = [
+        prepare(Dataset(data=examples(8, columns), objective=name), trainee, config, None)
+        for name, columns in (("classification", 2), ("denoising", 1))
+    ]
+    gradients = Gradients(trainee.network, [task.objective for task in tasks], processes)
+    parts, alone = [], []
+    for task in tasks:
+        for losses in (alone, parts):
+            found = _step(trainee, task, processes)
+            if losses is parts:
+                parts.append(gradients.take(*found, 0.5))
+            else:
+                loss = gradients.finish([gradients.take(*found)])
+                head = next(task.objective.parameters())
+                losses.append((float(loss), head.grad.clone()))  # type: ignore[union-attr]
+                trainee.network.zero_grad()
+                task.objective.zero_grad()
+    loss = gradients.finish(parts)
+    assert float(loss) == pytest.approx((alone[0][0] + alone[1][0]) / 2, rel=1e-5)
+    head = next(tasks[0].objective.parameters())
+    torch.testing.assert_close(head.grad, alone[0][1] / 2, atol=1e-7, rtol=1e-4)
+
+
+def _step(trainee, task, processes):  # type: ignore[no-untyped-def]
+    from munjang.training.chunks import cut
+    from munjang.training.step import Step
+
+    batch = task.batches(np.arange(8), 0, 1, np.random.default_rng(3))
+    step = Step(trainee.network, processes, trainee.shapes, seed=5)
+    return step(1, cut(batch, task.objective.is_separable, 10_000, processes.device), task.objective)
