@@ -1,11 +1,24 @@
 """Texts cut into sentences, Korean and English, without a model."""
 
 import re
+from collections.abc import Iterator
+
+from munjang.text.graphemes import joins
 
 # After a mark that ends a sentence, with closing quotes or brackets, before white space; or at a line's end. A single
 # capital ("J. Smith") and common abbreviations end nothing.
 END = re.compile(r"(?<=[.!?。！？…])([\"'”’)\]」』]*)\s+|\n+")
 ABBREVIATION = re.compile(r"(?:\b[A-Z]|\b(?:Mr|Mrs|Ms|Dr|Prof|St|vs|etc|e\.g|i\.e|cf|No|Fig|al))\.$")
+LONGEST_ABBREVIATION = 12  # with room before it: looking no farther back keeps a text full of them linear
+
+# Full-width marks need no white space behind them, nor does a mark between two Korean words written together.
+MARK = re.compile(
+    r"(?<=[.!?…])[\"'”’)\]」』]*(?=\s)|(?<=[。！？])[\"'”’）\)\]」』]*|(?<=[가-힣][.!?])[\"'”’)\]」』]*(?=[\"'“‘(「『]?[가-힣])"
+)
+NUMBERING = re.compile(r"\s*(?:\d{1,3}|[가나다라마바사아자차카타파하]|[ivxIVX]{1,5})\.$")  # "1. First": no sentence yet
+LINE = re.compile(r"[^\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+")
+HEADING = re.compile(r"\s{0,3}#{1,6}\s")
+ITEM = re.compile(r"\s*(?:[-*+•·▪‣○●■]\s|(?:\d{1,3}|[a-zA-Z가-하])[.)]\s|\||>)")  # lists, table rows, quotes
 
 
 def split(text: str) -> list[str]:
@@ -17,10 +30,83 @@ def split(text: str) -> list[str]:
     found, start = [], 0
     for match in END.finditer(text):
         end = match.end(1) if match[1] is not None else match.start()
-        piece = text[start:end]
-        if "\n" not in match[0] and ABBREVIATION.search(piece):
+        if "\n" not in match[0] and _abbreviates(text, start, end):
             continue
-        found.append(piece.strip())
+        found.append(text[start:end].strip())
         start = match.end()
     found.append(text[start:].strip())
     return [piece for piece in found if piece]
+
+
+def spans(text: str) -> list[tuple[int, int]]:
+    """Where the sentences of a document stand. A sentence may go on over line ends, but not over blank lines.
+
+    Headings, list items, quotes and rows of tables begin something new, and nothing goes on after a heading.
+
+    >>> text = "# Title\\nOne goes\\non. Two.\\n- item"
+    >>> [text[start:end] for start, end in spans(text)]
+    ['# Title', 'One goes\\non.', 'Two.', '- item']
+    """
+    found = []
+    for start, end in _blocks(text):
+        begin = start
+        for match in MARK.finditer(text, start, end):
+            at = match.end()
+            if at == end or joins(text[at - 1], text[at]):
+                continue
+            if _abbreviates(text, begin, at) or NUMBERING.match(text, begin, at):
+                continue
+            found.append((begin, at))
+            begin = at
+        found.append((begin, end))
+    return stripped(text, found)
+
+
+def is_heading(text: str, start: int) -> bool:
+    """Whether what stands here is a heading of Markdown."""
+    return HEADING.match(text, start) is not None
+
+
+def lines(text: str, start: int, end: int) -> list[tuple[int, int]]:
+    """The lines of a part of a text, without the white space around them."""
+    return stripped(text, [match.span() for match in LINE.finditer(text, start, end)])
+
+
+def stripped(text: str, places: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Places without the white space at their two ends; those that hold nothing else are left out."""
+    found = []
+    for start, end in places:
+        piece = text[start:end]
+        if bare := piece.strip():
+            begin = start + len(piece) - len(piece.lstrip())
+            found.append((begin, begin + len(bare)))
+    return found
+
+
+def _abbreviates(text: str, start: int, end: int) -> bool:
+    return ABBREVIATION.search(text[max(start, end - LONGEST_ABBREVIATION) : end]) is not None
+
+
+def _blocks(text: str) -> Iterator[tuple[int, int]]:
+    """Lines put together as far as a sentence may go on."""
+    start = end = None
+    for match in LINE.finditer(text):
+        begins = HEADING.match(match[0]) or ITEM.match(match[0])
+        goes_on = end is not None and not begins and match[0].strip() and _is_one_break(text[end : match.start()])
+        if start is not None and end is not None and not goes_on:
+            yield start, end
+            start = None
+        if not match[0].strip():
+            end = None
+            continue
+        start = match.start() if start is None else start
+        end = None if HEADING.match(match[0]) else match.end()
+        if end is None:
+            yield start, match.end()
+            start = None
+    if start is not None and end is not None:
+        yield start, end
+
+
+def _is_one_break(between: str) -> bool:
+    return len(between) == 1 or between == "\r\n"
