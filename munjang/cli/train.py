@@ -5,6 +5,7 @@ munjang train --config run.toml            # the same settings in a file, severa
 torchrun --nproc-per-node 4 -m munjang.cli train --config run.toml
 """
 
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -192,6 +193,8 @@ def _model(options: "Any", datasets: "list[Dataset]", is_cross: bool) -> "Holder
     from munjang.cross_encoder import CrossEncoder
     from munjang.training.tasks import read
 
+    # several processes would all load on the first GPU; training copies it to the one of each anyway
+    device = "cpu" if int(os.environ.get("WORLD_SIZE", "1")) > 1 else options.device
     if is_cross:
         num_labels = options.num_labels
         if num_labels is None:
@@ -199,13 +202,11 @@ def _model(options: "Any", datasets: "list[Dataset]", is_cross: bool) -> "Holder
             num_labels = max((int(labels.max()) + 1 for labels in found if labels is not None), default=1)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(options.seed)  # a run that goes on has to begin with the same head
-            return CrossEncoder.create(options.model, num_labels, options.device, "float32")
+            return CrossEncoder.create(options.model, num_labels, device, "float32")
     if checkpoint.kind(options.model) == "cross":
-        return CrossEncoder.load(options.model, options.device, "float32")
-    return BiEncoder.load(options.model, options.device, "float32", pooling=options.pooling)
+        return CrossEncoder.load(options.model, device, "float32")
+    return BiEncoder.load(options.model, device, "float32", pooling=options.pooling)
 
 
 def _is_main() -> bool:
-    import os
-
     return os.environ.get("RANK", "0") == "0"
