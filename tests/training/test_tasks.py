@@ -1,0 +1,129 @@
+"""Datasets made ready, and the order in which their batches are drawn: the same from any place."""
+
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from munjang.bi_encoder import BiEncoder
+from munjang.training.config import TrainConfig
+from munjang.training.tasks import Dataset, Task, draws, num_draws, prepare, read
+from munjang.training.trainee import Trainee
+from tests.training.made import examples, sentences
+from tests.training.runs import pairs, quiet, write_tsv
+
+
+def tasks_of(folder: Path, config: TrainConfig, *datasets: Dataset) -> list[Task]:
+    trainee = Trainee(BiEncoder.load(folder, "cpu"), torch.device("cpu"), config)
+    return [prepare(dataset, trainee, config, None) for dataset in datasets]
+
+
+@pytest.fixture
+def two() -> list[Dataset]:
+    """4 batches of 3, and 2 batches of 3."""
+    return [Dataset(data=examples(12), objective="classification"), Dataset(data=pairs(5), objective="in_batch")]
+
+
+def named(drawn: Any) -> list[tuple[int, int, int, list[int]]]:
+    return [(draw.epoch, draw.index, draw.task, draw.rows.tolist()) for draw in drawn]
+
+
+@pytest.mark.parametrize("mixing", ["proportional", "round_robin", "temperature"])
+def test_draws_are_the_same_from_any_place(tiny_bert: Path, two: list[Dataset], mixing: Any) -> None:
+    config = quiet(batch_size=3, mixing=mixing)
+    tasks = tasks_of(tiny_bert, config, *two)
+    whole = named(islice(draws(tasks, config), 25))
+    for at in (0, 1, 5, 11, 17):
+        epoch, index = whole[at][:2]
+        assert named(islice(draws(tasks, config, epoch, index), 25 - at)) == whole[at:]
+    # behind the last batch of an epoch, as a checkpoint says it
+    per_epoch = num_draws(tasks, config)
+    assert named(islice(draws(tasks, config, 0, per_epoch), 5)) == whole[per_epoch : per_epoch + 5]
+    assert whole[per_epoch][:2] == (1, 0)
+
+
+def test_an_epoch_has_every_row_once(tiny_bert: Path, two: list[Dataset]) -> None:
+    config = quiet(batch_size=3)
+    tasks = tasks_of(tiny_bert, config, *two)
+    assert num_draws(tasks, config) == 6
+    epochs = [list(islice(draws(tasks, config, epoch), 6)) for epoch in (0, 1)]
+    for drawn in epochs:
+        for task, rows in ((0, 12), (1, 5)):
+            found = [row for draw in drawn if draw.task == task for row in draw.rows.tolist()]
+            assert sorted(found) == list(range(rows))
+    assert named(epochs[0]) != [(0, *rest) for _, *rest in named(epochs[1])]  # in another order
+
+
+def test_the_smaller_one_starts_again_in_another_order(tiny_bert: Path, two: list[Dataset]) -> None:
+    config = quiet(batch_size=3, mixing="round_robin")
+    tasks = tasks_of(tiny_bert, config, *two)
+    drawn = list(islice(draws(tasks, config), 8))
+    assert [draw.task for draw in drawn] == [0, 1] * 4
+    small = [draw.rows.tolist() for draw in drawn if draw.task == 1]
+    first, second = small[0] + small[1], small[2] + small[3]
+    assert sorted(first) == sorted(second) == list(range(5))
+    assert first != second
+
+
+def test_the_seed_decides(tiny_bert: Path, two: list[Dataset]) -> None:
+    found = []
+    for seed in (1, 1, 2):
+        config = quiet(batch_size=3, seed=seed)
+        tasks = tasks_of(tiny_bert, config, *two)
+        head = dict(tasks[0].objective.named_parameters())["head.weight"]
+        found.append((named(islice(draws(tasks, config), 6)), head.sum().item()))
+    assert found[0] == found[1]
+    assert found[0][0] != found[2][0]
+    assert found[0][1] != found[2][1]
+
+
+def test_samplers_that_suit(tiny_bert: Path) -> None:
+    config = quiet()
+    kinds = {"in_batch": (2, "no_duplicates"), "batch_hard_triplet": (1, "by_label"), "cosent": (2, "random")}
+    for objective, (columns, sampler) in kinds.items():
+        (task,) = tasks_of(tiny_bert, config, Dataset(data=examples(6, columns), objective=objective))
+        assert task.sampler == sampler
+    (task,) = tasks_of(tiny_bert, quiet(sampler="by_length"), Dataset(data=examples(6), objective="cosent"))
+    assert task.sampler == "by_length"
+    given = Dataset(data=examples(6), objective="cosent", sampler="random", batch_size=2)
+    (task,) = tasks_of(tiny_bert, quiet(sampler="by_length"), given)
+    assert (task.sampler, task.batch_size) == ("random", 2)
+
+
+def test_by_length_goes_by_tokens(tiny_bert: Path) -> None:
+    """Batches of two of texts with 1 to 8 words: neighbours share one."""
+    rows = examples(8)
+    texts = [" ".join(["hello"] * count) for count in (5, 1, 8, 3, 2, 7, 4, 6)]
+    config = quiet(sampler="by_length", batch_size=2)
+    (task,) = tasks_of(tiny_bert, config, Dataset(data=type(rows)("x", (texts,)), objective="simcse"))
+    found = {frozenset(len(texts[row].split()) for row in batch.tolist()) for batch in task.epoch(1, 0)}
+    assert found == {frozenset(pair) for pair in ((1, 2), (3, 4), (5, 6), (7, 8))}
+
+
+def test_what_a_file_is_read_for(tmp_path: Path) -> None:
+    """The columns and the target are those of the objective; several files are one."""
+    header = "anchor positive negative score label"
+    rows = list(zip(*(sentences(4, seed) for seed in (1, 2, 3)), [0.1, 0.2, 0.3, 0.4], [0, 1, 0, 1], strict=True))
+    files = [str(write_tsv(tmp_path / f"{part}.tsv", header, rows[2 * part : 2 * part + 2])) for part in (0, 1)]
+    for objective, columns, target in (
+        ("triplet", 3, None),
+        ("in_batch", 3, None),
+        ("regression", 2, "scores"),
+        ("classification", 2, "labels"),
+    ):
+        found = read(Dataset(data=files, objective=objective), ())
+        assert len(found) == 4
+        assert len(found.texts) == columns
+        assert (found.labels is not None, found.scores is not None) == (target == "labels", target == "scores")
+
+
+def test_rows_of_evaluation_files_are_dropped(tmp_path: Path) -> None:
+    rows = pairs(6)
+    held = write_tsv(tmp_path / "dev.tsv", "sentence1 sentence2", [(f" {rows.texts[1][2].upper()} ", "other")])
+    kept = read(Dataset(data=rows, objective="in_batch"), (str(held),))
+    assert kept.texts[0] == [text for row, text in enumerate(rows.texts[0]) if row != 2]
+    assert "1 of 6 rows dropped" in kept.notes[-1]
+    assert np.array_equal(read(Dataset(data=rows, objective="in_batch"), ()).texts, rows.texts)
