@@ -8,8 +8,12 @@ import tomllib
 from itertools import chain
 from pathlib import Path
 
+import pytest
+
 import munjang
+from munjang.cli import main
 from tests.test_architecture import ORDER
+from tests.training.made import sentences
 
 ROOT = Path(__file__).parents[1]
 TARGETS = {"install", "check", "fix", "test", "test-full", "bench", "demo", "docs"}
@@ -65,3 +69,53 @@ def test_documents_hold() -> None:
 def test_quickstart_runs() -> None:
     output = run(sys.executable, "examples/quickstart.py")
     assert "A cat sleeps on the sofa." in output.splitlines()[1]
+
+
+def test_training_example_runs() -> None:
+    """It says the correlation on rows that were held out, before training and after it."""
+    before, after = (float(line.split(": ")[1]) for line in run(sys.executable, "examples/train_sts.py").splitlines())
+    assert after > before + 0.3
+
+
+def block(document: str, language: str, word: str) -> str:
+    """The first block of a document in this language with this word in it."""
+    blocks = re.findall(rf"^```{language}\n(.*?)^```", read(document), re.MULTILINE | re.DOTALL)
+    return next(code for code in blocks if word in code)
+
+
+@pytest.fixture
+def workplace(tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a model and the files that the documents speak of."""
+    (tmp_path / "path/to/a/plain").mkdir(parents=True)
+    (tmp_path / "path/to/a/plain/bert").symlink_to(tiny_bert)
+    scores = [str(place % 5 + 1) for place in range(12)]
+    labels = ["entailment", "neutral", "contradiction"] * 4
+    files = {
+        "nli-train.tsv": {"label": labels},
+        **{f"{name}.tsv": {"score": scores} for name in ("stsb-train", "stsb-dev", "stsb-test", "sick-train")},
+        **{name: {"negative": sentences(12, 99)} for name in ("triplets.tsv", "more-triplets.tsv")},
+    }
+    heads = {"nli": ("premise", "hypothesis"), "sts": ("sentence1", "sentence2"), "sic": ("sentence1", "sentence2")}
+    for place, (name, last) in enumerate(files.items()):
+        head = heads.get(name[:3], ("anchor", "positive"))
+        columns = [sentences(12, 2 * place), sentences(12, 2 * place + 1), *last.values()]
+        rows = ["\t".join([*head, *last]), *("\t".join(row) for row in zip(*columns, strict=True))]
+        (tmp_path / name).write_text("\n".join(rows) + "\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("document", ["README.md", "docs/training.md"])
+def test_training_in_the_documents_runs(document: str, workplace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    exec(compile(block(document, "python", "train("), document, "exec"), {})
+    assert -1 <= float(capsys.readouterr().out) <= 1
+    (folder,) = [path.parent for path in workplace.glob("*sts/modules.json")] or [workplace / "sbert"]
+    assert "## Scores" in (folder / "README.md").read_text(encoding="utf-8")
+
+
+def test_settings_file_in_the_documents_is_read(workplace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (workplace / "run.toml").write_text(block("docs/training.md", "toml", "[[datasets]]"), encoding="utf-8")
+    assert main(["train", "--config", "run.toml", "--dry-run"]) == 0
+    shown = capsys.readouterr().out
+    assert "24 rows for in_batch" in shown
+    assert "scores taken as 1 to 5 (declared)" in shown
