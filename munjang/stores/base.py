@@ -20,6 +20,10 @@ class StoreError(MunjangError):
     """The engine behind an index refused something or went away; nothing that was promised is lost."""
 
 
+class NoSuchStore(StoreError):
+    """There is nothing at that place under that name, and it was not to be made."""
+
+
 @dataclass(frozen=True)
 class Schema:
     """What a store holds. It is written down when the store is made and the same ever after, but for new fields."""
@@ -85,6 +89,9 @@ class Store(Protocol):
 
     def delete(self, document_ids: Sequence[str]) -> int:
         """Remove every row of these documents; how many rows there were."""
+
+    def remove(self, ids: Sequence[str]) -> int:
+        """Remove rows by their own ids; how many there were."""
 
     def get(self, ids: Sequence[str], with_vectors: bool = False) -> Rows:
         """Rows by id, in this order; ids that are not there are left out."""
