@@ -1,0 +1,141 @@
+"""What every engine refuses in the same words, before it touches anything.    N rows, Q queries, D components."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from munjang.errors import InputError, unknown
+from munjang.nn.similarity import check_vectors
+from munjang.stores.base import KINDS, Abilities, Rows, Schema, Value
+from munjang.stores.filters import RESERVED, plain_text
+from munjang.types import Floats
+
+DTYPES = {"float32": np.float32, "float16": np.float16, "int8": np.int8, "binary": np.uint8}
+NEEDS_FULL = ("int8", "binary")  # vectors that are scored once more, with full ones
+
+
+def check_schema(schema: Schema, abilities: Abilities, engine: str) -> None:
+    """Refuse what the engine can't keep."""
+    if schema.vectors not in abilities.vectors:
+        raise unknown(f"kind of vectors for {engine}", schema.vectors, abilities.vectors)
+    if schema.metric not in abilities.metrics:
+        raise unknown(f"metric for {engine}", schema.metric, abilities.metrics)
+    if schema.dimension < 1 or schema.dimension > (abilities.max_dimension or math.inf):
+        limit = f"1 to {abilities.max_dimension:,}" if abilities.max_dimension else "at least 1"
+        raise InputError(f"Vectors in {engine} have {limit} components, not {schema.dimension:,}.")
+    if schema.vectors == "binary" and schema.dimension % 8:
+        raise InputError(f"Binary vectors come in whole bytes; {schema.dimension} components don't fill them.")
+    check_fields(schema.fields, {})
+
+
+def asked(schema: Schema | None, create: bool, location: str) -> Schema:
+    """The schema to make a store with, where none was found."""
+    if schema is None or not create:
+        raise InputError(f"There is no store at {location!r}; make one first.")
+    return schema
+
+
+def agreed(recorded: Schema, given: Schema | None, location: str) -> Schema:
+    """The schema of a store that was found; one that is given has to fit it. Its fields and facts don't count."""
+    for name in ("dimension", "metric", "vectors") if given is not None else ():
+        there, here = getattr(recorded, name), getattr(given, name)
+        if there != here:
+            raise InputError(f"The store at {location!r} has {name} {there!r}, not {here!r}; make another for that.")
+    return recorded
+
+
+def check_fields(fields: Mapping[str, str], known: Mapping[str, str]) -> dict[str, str]:
+    """The fields that are new. One that is known with another kind is refused."""
+    for name, kind in fields.items():
+        if not isinstance(name, str) or not name:
+            raise InputError(f"A metadata field needs a name, not {name!r}.")
+        plain_text(name, "The name of a metadata field")
+        if name in RESERVED:
+            raise InputError(f"{name!r} is what every row has anyway; choose another name for the metadata field.")
+        if kind not in KINDS:
+            raise unknown(f"kind of the metadata field {name!r}", kind, KINDS)
+        if known.get(name, kind) != kind:
+            raise InputError(f"The metadata field {name!r} holds {known[name]}; it can't become {kind}.")
+    return {name: kind for name, kind in fields.items() if name not in known}
+
+
+def check_rows(rows: Rows, schema: Schema, abilities: Abilities) -> None:
+    """Refuse rows that don't fit the schema; the message names the first one that doesn't."""
+    columns = {"document_ids": rows.document_ids, "texts": rows.texts, "starts": rows.starts, "ends": rows.ends}
+    columns |= {"metadata": rows.metadata} | ({"terms": rows.terms} if rows.terms is not None else {})
+    for name, column in columns.items():
+        if len(column) != len(rows):
+            raise InputError(f"There are {len(rows):,} ids but {len(column):,} {name}.")
+    seen: set[str] = set()
+    for row_id, document_id, text in zip(rows.ids, rows.document_ids, rows.texts, strict=True):
+        if not isinstance(row_id, str) or not row_id or not isinstance(document_id, str) or not document_id:
+            raise InputError(f"Ids are texts that are not empty, not {row_id!r} of document {document_id!r}.")
+        plain_text(row_id, "The id of a row")
+        plain_text(document_id, "The id of a document")
+        if row_id in seen:
+            raise InputError(f"The id {row_id!r} occurs twice among the rows.")
+        seen.add(row_id)
+        size = len(plain_text(text, f"The text of {row_id!r}").encode())
+        if abilities.max_text_bytes is not None and size > abilities.max_text_bytes:
+            raise InputError(f"The text of {row_id!r} has {size:,} bytes; at most {abilities.max_text_bytes:,} fit.")
+    for row_id, metadata in zip(rows.ids, rows.metadata, strict=True):
+        for name, value in metadata.items():
+            if name not in schema.fields:
+                raise unknown(f"metadata field of {row_id!r}:", name, schema.fields)
+            _check_value(value, name, schema.fields[name], row_id)
+    _check_row_vectors(rows, schema)
+
+
+def _check_value(value: Value, name: str, kind: str, row_id: str) -> None:
+    fits = {
+        "text": isinstance(value, str),
+        "int": isinstance(value, int) and not isinstance(value, bool),
+        "float": isinstance(value, (int, float)) and not isinstance(value, bool),
+        "bool": isinstance(value, bool),
+    }
+    if value is None:
+        return
+    if not fits[kind]:
+        raise InputError(f"{name!r} of {row_id!r} should be {kind}, not {value!r:.60}.")
+    if isinstance(value, str):
+        plain_text(value, f"{name!r} of {row_id!r}")
+    elif not math.isfinite(value) or (kind == "int" and not -(2**63) <= value < 2**63):
+        raise InputError(f"{name!r} of {row_id!r} is {value!r:.40}; leave it out or give a number of 64 bits.")
+
+
+def _check_row_vectors(rows: Rows, schema: Schema) -> None:
+    if rows.vectors is None:
+        raise InputError("Rows to add need vectors.")
+    is_binary = schema.vectors == "binary"
+    shape = (len(rows), schema.dimension // 8 if is_binary else schema.dimension)
+    dtype = np.dtype(DTYPES[schema.vectors])
+    if rows.vectors.shape != shape or rows.vectors.dtype != dtype:
+        given = f"{rows.vectors.dtype} {list(rows.vectors.shape)}"
+        raise InputError(f"The store holds vectors {dtype} {list(shape)}, {schema.vectors}; given are {given}.")
+    _check_finite(rows.ids, rows.vectors)
+    if schema.vectors in NEEDS_FULL:
+        full = rows.full_vectors
+        if full is None or full.shape != (len(rows), schema.dimension) or full.dtype != np.float32:
+            raise InputError(
+                f"{schema.vectors} vectors need full_vectors beside them: float32, {schema.dimension} wide."
+            )
+        _check_finite(rows.ids, full)
+
+
+def _check_finite(ids: Sequence[str], vectors: np.ndarray) -> None:
+    if vectors.dtype.kind == "f" and not np.isfinite(vectors).all():
+        row = int(np.flatnonzero(~np.isfinite(vectors).all(1))[0])
+        raise InputError(f"The vector of {ids[row]!r} holds NaN or infinity.")
+
+
+def check_queries(queries_QD: Floats, schema: Schema, k: int) -> Floats:
+    """Queries as a finite float32 matrix of the store's width."""
+    checked = (
+        check_vectors(queries_QD, "queries") if np.size(queries_QD) else np.zeros((0, schema.dimension), np.float32)
+    )
+    if checked.shape[1] != schema.dimension:
+        raise InputError(f"The store's vectors have {schema.dimension} components, the queries {checked.shape[1]}.")
+    if k < 1:
+        raise InputError(f"k must be at least 1, not {k}.")
+    return checked

@@ -1,0 +1,80 @@
+"""Candidates by looking at every row, in blocks.    N rows, Q queries, D components, R rows of a block.
+
+A candidate here is a row that may be among the k nearest: matrix products round differently from block to block, so
+rows that are a hair below the k-th are kept too, and `scoring.rescored` decides.
+"""
+
+import numpy as np
+
+from munjang.nn.similarity import unit
+from munjang.types import Array, Floats, Ints
+
+BLOCK_SCORES = 1 << 21  # of one block: 8 MB
+MAX_QUERIES = 256  # at a time
+SLACK = 1e-5  # of the largest score that is possible
+
+
+def candidates(queries_QD: Floats, vectors_ND: Array, lengths_N: Floats, rows: Ints, k: int, metric: str) -> list[Ints]:
+    """For each query the rows, of those listed, that can be among its k nearest. `lengths` are those of the vectors."""
+    found: list[Ints] = []
+    for start in range(0, len(queries_QD), MAX_QUERIES):
+        queries = queries_QD[start : start + MAX_QUERIES]
+        found += _candidates(unit(queries) if metric == "cosine" else queries, vectors_ND, lengths_N, rows, k, metric)
+    return found
+
+
+def _candidates(
+    queries_QD: Floats, vectors_ND: Array, lengths_N: Floats, rows: Ints, k: int, metric: str
+) -> list[Ints]:
+    num_queries = len(queries_QD)
+    block_rows = max(BLOCK_SCORES // num_queries, 1024)
+    slack_Q = _slack(queries_QD, lengths_N, metric)
+    limits_Q = np.full(num_queries, -np.inf, np.float32)
+    kept: list[list[tuple[Ints, Floats]]] = [[] for _ in range(num_queries)]
+    for start in range(0, len(rows), block_rows):
+        block = rows[start : start + block_rows]
+        scores_QR = _scores(queries_QD, _taken(vectors_ND, block), _taken(lengths_N, block), metric)
+        for query, scores_R in enumerate(scores_QR):
+            if np.isneginf(limits_Q[query]) and k < len(scores_R):
+                limits_Q[query] = np.partition(scores_R, len(scores_R) - k)[-k] - slack_Q[query]
+            places = np.flatnonzero(scores_R >= limits_Q[query])
+            if not len(places):
+                continue
+            kept[query].append((block[places], scores_R[places]))
+            if sum(len(each) for each, _ in kept[query]) > 2 * k:
+                _prune(kept[query], k, limits_Q, query, slack_Q[query])
+    return [np.concatenate([places for places, _ in each]) if each else np.zeros(0, np.int64) for each in kept]
+
+
+def _prune(kept: list[tuple[Ints, Floats]], k: int, limits_Q: Floats, query: int, slack: np.float32) -> None:
+    places = np.concatenate([each for each, _ in kept])
+    scores = np.concatenate([each for _, each in kept])
+    limits_Q[query] = np.partition(scores, len(scores) - k)[-k] - slack
+    is_kept = scores >= limits_Q[query]
+    kept[:] = [(places[is_kept], scores[is_kept])]
+
+
+def _taken(array: Array, rows: Ints) -> Floats:
+    """These rows as float32, without a copy where they follow one another."""
+    is_run = int(rows[-1]) - int(rows[0]) + 1 == len(rows)
+    return np.asarray(array[rows[0] : rows[-1] + 1] if is_run else array[rows], np.float32)
+
+
+def _scores(queries_QD: Floats, vectors_RD: Floats, lengths_R: Floats, metric: str) -> Floats:
+    """Numbers in the order of the similarity, not always the similarity itself."""
+    scores_QR = queries_QD @ vectors_RD.T
+    if metric == "cosine":
+        scores_QR /= np.maximum(lengths_R, 1e-12)
+    elif metric == "euclidean":
+        scores_QR *= 2
+        scores_QR -= lengths_R * lengths_R
+    return scores_QR
+
+
+def _slack(queries_QD: Floats, lengths_N: Floats, metric: str) -> Floats:
+    """What rounding may do to a score: a part of the largest numbers that are added up for it."""
+    if metric == "cosine":
+        return np.full(len(queries_QD), SLACK, np.float32)
+    longest = lengths_N.max(initial=0)
+    lengths_Q = np.linalg.norm(queries_QD, axis=1)
+    return SLACK * (lengths_Q * longest if metric == "dot" else (lengths_Q + longest) ** 2)

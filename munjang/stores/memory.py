@@ -1,0 +1,242 @@
+"""Rows in memory: exact search, nothing to install, gone with the process.    N rows, Q queries, D components.
+
+Every search goes over the full vectors; int8 and binary ones are kept beside them and given back as they came.
+"""
+
+import threading
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from munjang.errors import InputError
+from munjang.stores.base import Abilities, Found, Rows, Schema, Value
+from munjang.stores.bm25 import Postings
+from munjang.stores.checks import DTYPES, NEEDS_FULL, asked, check_fields, check_queries, check_rows, check_schema
+from munjang.stores.columns import Buffer, Column, rows_that_fit
+from munjang.stores.exact import candidates
+from munjang.stores.filters import RESERVED, Filter, check
+from munjang.stores.scoring import best, rescored
+from munjang.types import Array, Bools, Floats, Ints
+
+ABILITIES = Abilities(
+    vectors=("float32", "float16", "int8", "binary"), metrics=("cosine", "dot", "euclidean"), has_terms=True
+)
+
+
+@dataclass
+class _Table:
+    """All rows that were ever added since it was last tidied up; a row that is gone is marked, never moved."""
+
+    schema: Schema
+    ids: list[str] = field(default_factory=list)
+    document_ids: list[str] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    metadata: list[Mapping[str, Value]] = field(default_factory=list)
+    terms: list[str] = field(default_factory=list)
+    place_of: dict[str, int] = field(default_factory=dict)  # of the rows that are there
+    places_of_document: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+
+    def __post_init__(self) -> None:
+        width = self.schema.dimension // 8 if self.schema.vectors == "binary" else self.schema.dimension
+        self.vectors = Buffer(width, dtype=DTYPES[self.schema.vectors])
+        needs_full = self.schema.vectors in NEEDS_FULL
+        self.full = Buffer(self.schema.dimension, dtype=np.float32) if needs_full else self.vectors
+        self.lengths = Buffer(dtype=np.float32)
+        self.spans = Buffer(2, dtype=np.int64)
+        self.is_alive = Buffer(dtype=np.bool_)
+        self.columns = {name: Column(name, kind) for name, kind in {**self.schema.fields, **RESERVED}.items()}
+        self.postings = Postings()
+
+    def append(self, rows: Rows) -> None:
+        assert rows.vectors is not None
+        start = len(self.ids)
+        self.ids += rows.ids
+        self.document_ids += rows.document_ids
+        self.texts += rows.texts
+        self.metadata += [{name: value for name, value in row.items() if value is not None} for row in rows.metadata]
+        self.terms += rows.terms or [""] * len(rows)
+        self.vectors.append(rows.vectors)
+        if rows.full_vectors is not None and self.full is not self.vectors:
+            self.full.append(rows.full_vectors)
+        full = self.full.rows[start:]
+        self.lengths.append(np.linalg.norm(np.asarray(full, np.float32), axis=1))
+        self.spans.append(np.stack([np.asarray(rows.starts, np.int64), np.asarray(rows.ends, np.int64)], axis=1))
+        self.is_alive.append(np.ones(len(rows), np.bool_))
+        for name, column in self.columns.items():
+            column.append(
+                {"id": rows.ids, "document_id": rows.document_ids}.get(name) or [r.get(name) for r in rows.metadata]
+            )
+        self.postings.append(self.terms[start:])
+        for place, (row_id, document_id) in enumerate(zip(rows.ids, rows.document_ids, strict=True), start):
+            self.place_of[row_id] = place
+            self.places_of_document[document_id].append(place)
+
+    def remove(self, ids: Sequence[str]) -> None:
+        for row_id in ids:
+            place = self.place_of.pop(row_id)
+            self.is_alive.rows[place] = False
+            places = self.places_of_document[self.document_ids[place]]
+            places.remove(place)
+            if not places:
+                del self.places_of_document[self.document_ids[place]]
+
+    def take(self, places: Sequence[int] | Ints, with_vectors: bool) -> Rows:
+        chosen = np.asarray(places, np.int64)
+        spans = self.spans.rows[chosen]
+        has_full = with_vectors and self.full is not self.vectors
+        return Rows(
+            [self.ids[place] for place in chosen],
+            [self.document_ids[place] for place in chosen],
+            [self.texts[place] for place in chosen],
+            spans[:, 0].tolist(),
+            spans[:, 1].tolist(),
+            [dict(self.metadata[place]) for place in chosen],
+            self.vectors.rows[chosen] if with_vectors else None,
+            np.asarray(self.full.rows[chosen], np.float32) if has_full else None,
+            [self.terms[place] for place in chosen],
+        )
+
+
+class MemoryStore:
+    """A store that lives as long as its process."""
+
+    abilities = ABILITIES
+
+    def __init__(self, schema: Schema) -> None:
+        check_schema(schema, ABILITIES, "memory")
+        self.schema = schema
+        self._table = _Table(schema)
+        self._lock = threading.RLock()
+
+    @classmethod
+    def open(cls, location: str, schema: Schema | None, create: bool, name: str) -> "MemoryStore":
+        """A new store: there is never one to be found."""
+        if location != "memory:":
+            raise InputError(f"A store in memory is opened as 'memory:', not {location!r}.")
+        return cls(asked(schema, create, location))
+
+    def extend(self, fields: Mapping[str, str]) -> None:
+        with self._lock:
+            new = check_fields(fields, self.schema.fields)
+            self.schema = replace(self.schema, fields={**self.schema.fields, **new})
+            self._table.schema = self.schema
+            for name, kind in new.items():
+                column = Column(name, kind)
+                column.append([None] * len(self._table.ids))
+                self._table.columns[name] = column
+
+    def add(self, rows: Rows) -> None:
+        with self._lock:
+            check_rows(rows, self.schema, ABILITIES)
+            for row_id in rows.ids:
+                if row_id in self._table.place_of:
+                    raise InputError(f"The id {row_id!r} is there already; upsert replaces it.")
+            self._table.append(rows)
+
+    def upsert(self, rows: Rows) -> None:
+        with self._lock:
+            check_rows(rows, self.schema, ABILITIES)
+            self._table.remove([row_id for row_id in rows.ids if row_id in self._table.place_of])
+            self._table.append(rows)
+            self._tidy()
+
+    def delete(self, document_ids: Sequence[str]) -> int:
+        with self._lock:
+            table = self._table
+            ids = [table.ids[place] for each in set(document_ids) for place in table.places_of_document.get(each, [])]
+            table.remove(ids)
+            self._tidy()
+            return len(ids)
+
+    def _tidy(self, share: float = 0.5) -> None:
+        """Make a new table when this share of the rows is gone. Those who read the old one keep it."""
+        old = self._table
+        if len(old.ids) - len(old.place_of) > share * len(old.ids) + 1000 * (share > 0):
+            self._table = _Table(self.schema)
+            self._table.append(old.take(np.flatnonzero(old.is_alive.rows), with_vectors=True))
+
+    def get(self, ids: Sequence[str], with_vectors: bool = False) -> Rows:
+        with self._lock:
+            place_of = self._table.place_of
+            return self._table.take([place_of[each] for each in ids if each in place_of], with_vectors)
+
+    def passages(self, document_ids: Sequence[str]) -> dict[str, list[str]]:
+        with self._lock:
+            table = self._table
+            found = {}
+            for document_id in document_ids:
+                places = table.places_of_document.get(document_id, [])
+                order = sorted((int(table.spans.rows[place, 0]), table.ids[place]) for place in places)
+                found[document_id] = [row_id for _, row_id in order]
+            return found
+
+    def search(self, queries_QD: Floats, k: int, where: Filter | None = None) -> list[Found]:
+        queries_QD = check_queries(queries_QD, self.schema, k)
+        with self._lock:
+            table = self._table
+            rows, _ = self._fitting(where)
+            vectors_ND, lengths_N = table.full.rows, table.lengths.rows
+        metric, found = self.schema.metric, []
+        for query, places in zip(
+            queries_QD,
+            candidates(queries_QD, vectors_ND, lengths_N, rows, k, metric),
+            strict=True,
+        ):
+            ids = [table.ids[place] for place in places]
+            found.append(rescored(query, ids, vectors_ND[places], metric, k))
+        return found
+
+    def search_terms(self, queries: Sequence[str], k: int, where: Filter | None = None) -> list[Found]:
+        check_queries(np.zeros((0, 0), np.float32), self.schema, k)
+        with self._lock:
+            table = self._table
+            rows, is_alive = self._fitting(where)
+            found = []
+            for query in queries:
+                scores = table.postings.scores(query, is_alive)[rows]
+                hits = np.flatnonzero(scores > 0)
+                found.append(best([table.ids[place] for place in rows[hits]], scores[hits], k))
+            return found
+
+    def _fitting(self, where: Filter | None) -> tuple[Ints, Bools]:
+        if where is not None:
+            check(where, self.schema.fields)
+        is_alive: Bools = self._table.is_alive.rows
+        return rows_that_fit(where, self._table.columns, is_alive), is_alive
+
+    def count(self, where: Filter | None = None) -> int:
+        with self._lock:
+            return len(self._fitting(where)[0])
+
+    def scan(self, batch_rows: int = 4096, with_vectors: bool = True) -> Iterator[Rows]:
+        with self._lock:  # now, not when the first batch is asked for
+            table, (places, _) = self._table, self._fitting(None)
+        starts = range(0, len(places), batch_rows)
+        return (table.take(places[start : start + batch_rows], with_vectors) for start in starts)
+
+    def compact(self) -> dict[str, Any]:
+        with self._lock:
+            gone = len(self._table.ids) - len(self._table.place_of)
+            self._tidy(share=0)
+            return {"rows_removed": gone}
+
+    def info(self) -> dict[str, Any]:
+        with self._lock:
+            table = self._table
+            arrays: list[Array] = [table.vectors.rows] + ([table.full.rows] if table.full is not table.vectors else [])
+            return {
+                "engine": "memory",
+                "rows": len(table.place_of),
+                "bytes": sum(array.nbytes for array in arrays),
+                "indexes": [],
+            }
+
+    def put_facts(self, facts: Mapping[str, Any]) -> None:
+        with self._lock:
+            self.schema = replace(self.schema, facts=dict(facts))
+
+    def close(self) -> None:
+        """Nothing to let go of."""

@@ -1,0 +1,17 @@
+import pytest
+
+from munjang.errors import InputError
+from munjang.stores import open_store
+from munjang.stores.base import Schema
+
+
+def test_an_unknown_prefix_names_the_known_ones() -> None:
+    with pytest.raises(InputError, match=r"Unknown kind of store 'mysql:'; choose from .*memory:"):
+        open_store("mysql://localhost/x", Schema(4), create=True)
+    with pytest.raises(InputError, match="opened as 'memory:'"):
+        open_store("memory:x", Schema(4), create=True)
+
+
+def test_memory() -> None:
+    store = open_store("memory:", Schema(4), create=True)
+    assert store.count() == 0
