@@ -152,7 +152,7 @@ class Batches:
         for name in self.objective.extras:
             if name == "labels":
                 assert self.examples.labels is not None
-                found[name] = self.examples.labels[rows]
+                found[name] = self.examples.labels[rows].astype(np.int64)
             elif name == "scores":
                 assert self.examples.scores is not None
                 found[name] = self.examples.scores[rows].astype(np.float32)

@@ -99,8 +99,9 @@ def prepare(dataset: Dataset, trainee: Trainee, config: TrainConfig, cache: Path
     vectors: dict[str, Any] = {}
     others: dict[str, str] = {}
     if examples.labels is not None:
-        if examples.labels.min() < 0:
-            raise InputError(f"{examples.name}: labels are numbered from 0; the lowest is {examples.labels.min()}.")
+        if examples.labels.dtype.kind not in "iub" or examples.labels.min() < 0:
+            found = f"{examples.labels.dtype}, the lowest is {examples.labels.min()}"
+            raise InputError(f"{examples.name}: labels are whole numbers from 0; these are {found}.")
         facts["num_labels"] = max(len(examples.label_names), int(examples.labels.max()) + 1)
     if dataset.teacher is not None:
         teacher = _teacher(dataset, trainee.device)
@@ -121,6 +122,7 @@ def prepare(dataset: Dataset, trainee: Trainee, config: TrainConfig, cache: Path
             raise InputError("adaptive_layers is for encoders that Munjang computes itself, layer by layer.")
         objective = wrap("adaptive_layers", objective, facts)
     _check_labels(examples, dataset.objective, objective, trainee)
+    _check_scores(examples, dataset.objective, objective)
     prompts = dataset.prompts or ("",) * len(examples.texts)
     if len(prompts) != len(examples.texts):
         raise InputError(f"{examples.name} has {len(examples.texts)} text columns, but {len(prompts)} prompts.")
@@ -194,6 +196,20 @@ def _check_labels(examples: Examples, name: str, objective: Objective, trainee: 
     if model.num_labels > 1 and num_labels > model.num_labels:
         raise InputError(f"{examples.name} has {num_labels} labels, the model {model.num_labels}.")
     trainee.name_labels(examples.label_names)
+
+
+def _check_scores(examples: Examples, name: str, objective: Objective) -> None:
+    """One score of a pair, or one of each candidate; a wrong shape would be stretched silently to fit."""
+    if "scores" not in objective.extras or examples.scores is None:
+        return
+    num_candidates = len(examples.texts) - 1
+    allowed: list[tuple[int, ...]] = [()] if num_candidates == 1 else [(num_candidates,)]
+    if name in ("margin_mse", "cross_margin_mse"):
+        allowed += [(num_candidates - 1,)] + ([()] if num_candidates == 2 else [])
+    given = examples.scores.shape[1:]
+    if given not in allowed:
+        wanted = "one score a row" if num_candidates == 1 else f"{num_candidates} scores a row, one for each candidate"
+        raise InputError(f"{examples.name}: {name} needs {wanted}, not {f'a list of {given[0]}' if given else 'one'}.")
 
 
 def _teacher(dataset: Dataset, device: torch.device) -> BiEncoder | CrossEncoder:

@@ -115,7 +115,23 @@ REFUSED: dict[str, tuple[Dataset, str]] = {
     "rows": (Dataset(data=Examples("none", ([], [])), objective="in_batch"), "none has no rows"),
     "below 0": (
         Dataset(data=Examples("x", (A[:2], B[:2]), labels=np.array([-1, 1])), objective="classification"),
-        "numbered from 0; the lowest is -1",
+        "whole numbers from 0; these are int64, the lowest is -1",
+    ),
+    "halves": (
+        Dataset(data=Examples("x", (A[:2], B[:2]), labels=np.array([0.5, 1])), objective="classification"),
+        "whole numbers from 0; these are float64",
+    ),
+    "too many scores": (
+        Dataset(data=Examples("x", (A, B), scores=np.ones((6, 1))), objective="regression"),
+        "needs one score a row, not a list of 1",
+    ),
+    "too few scores": (
+        Dataset(data=Examples("x", (A, B, A), scores=np.ones(6)), objective="kl"),
+        "needs 2 scores a row, one for each candidate, not one",
+    ),
+    "too few margins": (
+        Dataset(data=Examples("x", (A, B, A, B), scores=np.ones(6)), objective="margin_mse"),
+        "needs 3 scores a row, one for each candidate, not one",
     ),
     "no folder": (Dataset(data=pairs(4), objective="embedding_mse", teacher="/nowhere"), "no folder"),
 }

@@ -162,3 +162,10 @@ def test_no_mask_token(make: Callable[..., Path], model: BiEncoder) -> None:
 def test_prompts_have_to_be_as_many_as_columns(model: BiEncoder) -> None:
     with pytest.raises(InputError, match="2 text columns, but 3 prompts"):
         batches_of(model, "in_batch", examples(4), prompts=("a", "b", "c"))
+
+
+def test_labels_of_any_whole_kind(model: BiEncoder) -> None:
+    for kind in (np.int32, np.uint8, np.bool_):
+        rows = Examples("x", (["a", "b"], ["c", "d"]), labels=np.array([0, 1], kind))
+        labels = drawn(batches_of(model, "classification", rows), rows=np.arange(2)).values["labels"]
+        assert (labels.dtype, labels.tolist()) == (np.int64, [0, 1])
