@@ -1,0 +1,105 @@
+"""Connections to PostgreSQL: kept while they answer, made anew when they don't, and errors in our words."""
+
+import re
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from munjang.errors import MissingExtra
+from munjang.stores.base import StoreError
+from munjang.stores.postgres_rows import prepare
+
+if TYPE_CHECKING:
+    from psycopg import Connection, Error
+
+LOCK = 0x6D756E6A616E67  # of whoever makes a store or changes its fields
+
+
+class Connections:
+    """As many as there are calls at the same time."""
+
+    def __init__(self, location: str) -> None:
+        self.location = location
+        self._idle: list[Connection[Any]] = []
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def take(self) -> Iterator["Connection[Any]"]:
+        """An idle connection that still answers, or a new one; one that broke is not used again."""
+        connection = self._answering() or self._connect()
+        try:
+            yield connection
+        except BaseException:
+            if connection.broken or connection.info.transaction_status:
+                connection.close()
+            raise
+        finally:
+            if not connection.closed:
+                with self._lock:
+                    self._idle.append(connection)
+
+    def _answering(self) -> "Connection[Any] | None":
+        from psycopg import Error
+
+        while True:
+            with self._lock:
+                if not self._idle:
+                    return None
+                connection = self._idle.pop()
+            try:
+                connection.execute("")
+            except Error:
+                connection.close()
+            else:
+                return connection
+
+    def _connect(self) -> "Connection[Any]":
+        import psycopg
+
+        connection: Connection[Any] = psycopg.connect(self.location, autocommit=True, prepare_threshold=None)
+        if connection.info.parameter_status("server_encoding") != "UTF8":
+            connection.close()
+            raise StoreError("The database does not keep texts as UTF-8: create it with ENCODING 'UTF8'.")
+        connection.execute("SET client_encoding TO 'UTF8'")
+        if one(connection, "SELECT to_regtype('vector')") is None:
+            with connection.transaction():
+                connection.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
+                connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+        prepare(connection)
+        return connection
+
+    def close(self) -> None:
+        """Close those that nobody uses."""
+        with self._lock:
+            for connection in self._idle:
+                connection.close()
+            self._idle.clear()
+
+
+@contextmanager
+def explained(name: str) -> Iterator[None]:
+    """Errors of the driver as ours. The driver's messages name host and user but no password."""
+    try:
+        import psycopg
+    except ImportError as error:
+        raise MissingExtra("psycopg", "postgres", "A store in PostgreSQL") from error
+    try:
+        yield
+    except psycopg.Error as error:
+        raise StoreError(f"PostgreSQL, store {name!r}: {_reason(error)} Nothing of this call was kept.") from error
+
+
+def shown(location: str) -> str:
+    """An address without who asks and with what password."""
+    return re.sub(r"(?<=password=)[^&\s]*", "...", re.sub(r"://[^/?#]*@", "://", location))
+
+
+def _reason(error: "Error") -> str:
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if text.endswith(".") else f"{text}."
+
+
+def one(connection: "Connection[Any]", statement: str, values: Sequence[Any] = ()) -> Any:
+    found = connection.execute(statement, values).fetchone()
+    return None if found is None else found[0]
