@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from munjang.cli.options import option
+from munjang.cli.options import checked, option
 from munjang.errors import InputError, unknown
 from munjang.training.config import TrainConfig
 
@@ -19,7 +19,19 @@ if TYPE_CHECKING:  # numpy and torch stay out of --help
     from munjang.training.tasks import Dataset
     from munjang.training.trainee import Holder
 
-TABLE_KEYS = ("data", "objective", "options", "reading", "batch_size", "sampler", "prompts", "teacher", "guide")
+# What a table of [[datasets]] and its `reading` may hold; one of these that is a list of names may be one name too
+TABLE: dict[str, Any] = {
+    **dict.fromkeys(("objective", "sampler", "teacher", "guide"), str),
+    **dict.fromkeys(("data", "prompts"), tuple[str, ...]),
+    **dict.fromkeys(("options", "reading"), dict),
+    "batch_size": int,
+}
+READING: dict[str, Any] = {
+    **dict.fromkeys(("texts", "labels", "score"), tuple[str, ...]),
+    **dict.fromkeys(("label", "format"), str),
+    "score_range": tuple[float, float],
+    "max_rows": int,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,15 +123,25 @@ def datasets_of(options: Options, objective: str) -> "list[Dataset]":
     ]
     made = []
     for table in tables:
-        for key in table:
-            if key not in TABLE_KEYS:
-                raise unknown("key of [[datasets]]", key, TABLE_KEYS)
+        _check_table("[[datasets]]", table, TABLE)
+        if "data" not in table:
+            raise InputError("A table of [[datasets]] has no data; give the name of a file, or a list of them")
+        _check_table("reading of [[datasets]]", table.get("reading", {}), READING)
         given = {"objective": objective, **table}
         given = _others(options, given["objective"]) | given
         given["reading"] = reading_of(options) | dict(given.get("reading", {}))
-        given["prompts"] = tuple(given.get("prompts", options.prompts))
+        prompts = given.get("prompts", options.prompts)
+        given["prompts"] = (prompts,) if isinstance(prompts, str) else tuple(prompts)
         made.append(Dataset(**given))
     return made
+
+
+def _check_table(what: str, table: dict[str, Any], hints: dict[str, Any]) -> None:
+    for key, value in table.items():
+        if key not in hints:
+            raise unknown(f"key of {what}", key, hints)
+        is_name = isinstance(value, str) and hints[key] == tuple[str, ...]
+        checked(f"{key} of {what}", value, str if is_name else hints[key])
 
 
 def _others(options: Options, objective: str) -> dict[str, str | None]:

@@ -1,5 +1,6 @@
 """What a run learns from: datasets, each with its objective, read, tokenized and ready to be made into batches."""
 
+import inspect
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from munjang.data.mixing import mix, turns
 from munjang.data.reading import drop_overlap, read_examples
 from munjang.data.sampling import batches
 from munjang.data.tokens import TokenTable
-from munjang.errors import InputError
+from munjang.errors import InputError, unknown
 from munjang.objectives import OBJECTIVES, make, wrap
 from munjang.objectives.base import Objective
 from munjang.training.batches import Batches
@@ -27,6 +28,7 @@ from munjang.training.trainee import Trainee
 from munjang.types import Ints
 
 TARGETS = ("labels", "scores")
+READING = tuple(name for name in inspect.signature(read_examples).parameters if name != "source")
 # what suits an objective, where the config says nothing: texts that occur twice are false negatives; a batch without
 # two of a label has no triplet
 SAMPLERS = {
@@ -111,7 +113,10 @@ def prepare(dataset: Dataset, trainee: Trainee, config: TrainConfig, cache: Path
             vectors["teacher"], others["teacher"] = vectors_of(teacher, examples, cache), teacher.fingerprint
             facts["teacher_width"] = teacher.dimension
     torch.manual_seed(seed_of(config.seed))  # of the objective's own parameters
-    objective = make(dataset.objective, facts, **dataset.options)
+    try:
+        objective = make(dataset.objective, facts, **dataset.options)
+    except TypeError as error:
+        raise InputError(f"The options of {dataset.objective}, {dict(dataset.options)}, don't fit: {error}.") from None
     if dataset.guide is not None:
         guide = _guide(dataset, objective, trainee.device)
         vectors["guide"], others["guide"] = vectors_of(guide, examples, cache, normalize=True), guide.fingerprint
@@ -133,7 +138,7 @@ def prepare(dataset: Dataset, trainee: Trainee, config: TrainConfig, cache: Path
     given = (examples, tables, objective.to(trainee.device), trainee.tokenizer, trainee.pad_id, vectors)
     made = Batches(*given, trainee.skips(prompts))
     sampler = dataset.sampler or config.sampler or SAMPLERS.get(dataset.objective, "random")
-    size = dataset.batch_size or config.batch_size
+    size = config.batch_size if dataset.batch_size is None else dataset.batch_size
     settings = {"options": dict(dataset.options), "prompts": list(prompts), **others}
     return Task(examples.name, dataset.objective, made.objective, made, size, sampler, settings)
 
@@ -168,6 +173,9 @@ def read(dataset: Dataset, avoid: Sequence[str]) -> Examples:
         kind = OBJECTIVES[dataset.objective]
         extras = (dataset.options.get("target"), *kind.extras)  # some objectives can do with either
         wanted = [name for name in extras if name in TARGETS and dataset.teacher is None]  # else it says them
+        for name in dataset.reading:
+            if name not in READING:
+                raise unknown("option of reading", name, READING)
         reading = {"target": wanted[0] if wanted else None, "num_texts": kind.num_texts, **dataset.reading}
         examples = read_examples(examples, **reading)
     files = [path for path in avoid if Path(path).is_file()]

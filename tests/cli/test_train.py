@@ -173,6 +173,7 @@ def test_what_is_refused(tiny_bert: Path, files: Path, capsys: pytest.CaptureFix
         ([pairs, *output, *two], "on the command line and as [[datasets]]"),
         ([*output, *two, "--set", "temperature=1"], "has options = {...}"),
         ([*output, *key], "Unknown key of [[datasets]] 'objectve'"),
+        ([pairs, *output, "--objective", "in_batch", "--set", "temperature=hot"], "options of in_batch"),
         ([str(files / "nothing.tsv"), *output], "no such file"),
     ):
         assert main(["train", str(tiny_bert), *argv, *QUIET]) == 2
@@ -181,6 +182,29 @@ def test_what_is_refused(tiny_bert: Path, files: Path, capsys: pytest.CaptureFix
     (files / "no-model.toml").write_text(f'data = ["{pairs}"]\n')
     assert main(["train", "--config", str(files / "no-model.toml"), *output]) == 2
     assert "No model: give its folder" in capsys.readouterr().err
+
+
+TABLES = {
+    'objective = "in_batch"': "has no data",
+    'data = DATA\nobjective = "in_batch"\nbatch_size = "4"': "batch_size of [[datasets]] should be of type int",
+    'data = DATA\nobjective = "in_batch"\nbatch_size = 0': "at least 1 example",
+    'data = DATA\nobjective = "in_batch"\noptions = ["a"]': "options of [[datasets]] should be of type dict",
+    'data = DATA\nobjective = "in_batch"\nreading = {textss = ["a"]}': "Did you mean 'texts'",
+    'data = DATA\nobjective = "in_batch"\nreading = {max_rows = "a"}': "max_rows of reading of [[datasets]] should be",
+    'data = DATA\nobjective = "in_batch"\nprompts = "q: "': "2 text columns, but 1 prompts",
+    'data = 3\nobjective = "in_batch"': "data of [[datasets]] should be a list",
+    'data = DATA\nobjective = ["in_batch"]': "objective of [[datasets]] should be of type str",
+}
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_tables_that_are_refused(tiny_bert: Path, files: Path, table: str, capsys: pytest.CaptureFixture[str]) -> None:
+    data = f'"{files / "pairs.tsv"}"'
+    (files / "run.toml").write_text(f"[[datasets]]\n{table.replace('DATA', data)}\n")
+    argv = ["train", str(tiny_bert), "--config", str(files / "run.toml"), "-o", str(files / "model"), *QUIET]
+    assert main(argv) == 2
+    assert TABLES[table] in capsys.readouterr().err
+    assert not (files / "model").exists()
 
 
 def test_settings_are_numbers_where_they_look_so() -> None:

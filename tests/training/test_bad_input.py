@@ -113,6 +113,8 @@ REFUSED: dict[str, tuple[Dataset, str]] = {
     "sampler": (Dataset(data=pairs(4), objective="in_batch", sampler="by_lable"), "Did you mean 'by_label'"),
     "by label": (Dataset(data=pairs(4), objective="in_batch", sampler="by_label"), "needs labels"),
     "rows": (Dataset(data=Examples("none", ([], [])), objective="in_batch"), "none has no rows"),
+    "reading": (Dataset(data="x.tsv", objective="in_batch", reading={"textss": ()}), "Did you mean 'texts'"),
+    "type": (Dataset(data=pairs(4), objective="in_batch", options={"temperature": "hot"}), "don't fit"),
     "below 0": (
         Dataset(data=Examples("x", (A[:2], B[:2]), labels=np.array([-1, 1])), objective="classification"),
         "whole numbers from 0; these are int64, the lowest is -1",
