@@ -8,7 +8,10 @@ from munjang.stores.base import Schema, Store
 
 # How a location begins -> the module, imported when it is used, and its class. One without a prefix is a folder.
 STORES: dict[str, tuple[str, str]] = {
+    "": ("munjang.stores.lance", "LanceStore"),
     "memory:": ("munjang.stores.memory", "MemoryStore"),
+    "postgresql:": ("munjang.stores.postgres", "PostgresStore"),
+    "postgres:": ("munjang.stores.postgres", "PostgresStore"),
 }
 
 

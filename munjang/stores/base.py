@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
-from munjang.errors import MunjangError
+from munjang.errors import InputError, MunjangError
 from munjang.stores.filters import Filter, Scalar
 from munjang.types import Array, Floats
 
@@ -20,7 +20,7 @@ class StoreError(MunjangError):
     """The engine behind an index refused something or went away; nothing that was promised is lost."""
 
 
-class NoSuchStore(StoreError):
+class NoSuchStore(StoreError, InputError):
     """There is nothing at that place under that name, and it was not to be made."""
 
 
@@ -75,8 +75,13 @@ class Found:
 class Store(Protocol):
     """One collection of rows in an engine. All methods may be called from several threads."""
 
-    schema: Schema
-    abilities: Abilities
+    @property
+    def schema(self) -> Schema:
+        """What it holds, as of the last call."""
+
+    @property
+    def abilities(self) -> Abilities:
+        """What its engine can do."""
 
     def extend(self, fields: Mapping[str, str]) -> None:
         """Add metadata fields; rows that are there have none of them."""

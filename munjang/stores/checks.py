@@ -7,7 +7,7 @@ import numpy as np
 
 from munjang.errors import InputError, unknown
 from munjang.nn.similarity import check_vectors
-from munjang.stores.base import KINDS, Abilities, Rows, Schema, Value
+from munjang.stores.base import KINDS, Abilities, NoSuchStore, Rows, Schema, Value
 from munjang.stores.filters import RESERVED, plain_text
 from munjang.types import Floats
 
@@ -32,7 +32,7 @@ def check_schema(schema: Schema, abilities: Abilities, engine: str) -> None:
 def asked(schema: Schema | None, create: bool, location: str) -> Schema:
     """The schema to make a store with, where none was found."""
     if schema is None or not create:
-        raise InputError(f"There is no store at {location!r}; make one first.")
+        raise NoSuchStore(f"There is no store at {location!r}; make one first.")
     return schema
 
 

@@ -151,6 +151,13 @@ class MemoryStore:
             self._tidy()
             return len(ids)
 
+    def remove(self, ids: Sequence[str]) -> int:
+        with self._lock:
+            there = [row_id for row_id in dict.fromkeys(ids) if row_id in self._table.place_of]
+            self._table.remove(there)
+            self._tidy()
+            return len(there)
+
     def _tidy(self, share: float = 0.5) -> None:
         """Make a new table when this share of the rows is gone. Those who read the old one keep it."""
         old = self._table

@@ -1,0 +1,190 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+
+from munjang.nn.similarity import cosine
+from munjang.stores import open_store
+from munjang.stores.base import Schema, StoreError
+from munjang.stores.filters import Compare, Like, matches
+from tests.stores.rows import make_rows
+from tests.stores.trees import WORDS
+
+lance = pytest.importorskip("munjang.stores.lance")
+lance_where = pytest.importorskip("munjang.stores.lance_where")
+pytest.importorskip("lancedb")
+ROOT = Path(__file__).parents[2]
+SCHEMA = Schema(8, fields={"word": "text"})
+
+
+def start(code: str, *arguments: object) -> subprocess.Popen[str]:
+    """Python of its own, with the names that these tests use."""
+    names = "import sys; from munjang.stores import open_store; from tests.stores.rows import make_rows\n"
+    command = [sys.executable, "-c", names + code, *map(str, arguments)]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_after_a_prefix() -> None:
+    assert lance_where.after("ab") == "ac"
+    assert lance_where.after("a\U0010ffff") == "b"
+    assert lance_where.after("\U0010ffff") is None
+    assert lance_where.after("\ud7ff") == "\ue000"
+
+
+def test_prefixes_at_the_edges(tmp_path: Path) -> None:
+    words = [*WORDS, "\U0010ffff", "\U0010ffffa", "\ud7ff", "\ud7ffz", "\ue000", "a\U0010ffffb", "b"]
+    store, rows = open_store(str(tmp_path), SCHEMA, create=True), make_rows(len(words), SCHEMA)
+    store.add(type(rows)(**{**vars(rows), "metadata": [{"word": word} for word in words]}))
+    for prefix in filter(None, words):
+        tree = Like("word", prefix)
+        assert store.count(tree) == sum(matches(tree, {"word": word}) for word in words), prefix
+
+
+def test_two_processes_lose_nothing(tmp_path: Path) -> None:
+    """Both add, replace the same rows and delete, at the same time."""
+    open_store(str(tmp_path), SCHEMA, create=True)
+    code = """
+store = open_store(sys.argv[1], None, create=False)
+for turn in range(8):
+    store.add(make_rows(10, store.schema, prefix=f"{sys.argv[2]}-{turn}-"))
+    store.upsert(make_rows(5, store.schema, prefix="shared"))
+    store.delete([f"{sys.argv[2]}-{turn}-document0"])
+"""
+    workers = [start(code, tmp_path, name) for name in ("a", "b")]
+    for worker in workers:
+        _, errors = worker.communicate(timeout=120)
+        assert worker.returncode == 0, errors
+    store = open_store(str(tmp_path), None, create=False)
+    assert store.count() == 5 + 2 * 8 * 8
+    ids = [row_id for rows in store.scan() for row_id in rows.ids]
+    assert len(set(ids)) == len(ids) == store.count()
+
+
+def test_a_killed_writer_leaves_whole_batches(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path), SCHEMA, create=True)
+    code = """
+store = open_store(sys.argv[1], None, create=False)
+for turn in range(1000):
+    store.add(make_rows(200, store.schema, prefix=f"{turn}-"))
+    print(turn, flush=True)
+"""
+    worker = start(code, tmp_path)
+    assert worker.stdout is not None
+    done = [int(worker.stdout.readline()) for _ in range(3)]
+    time.sleep(0.02)
+    os.kill(worker.pid, signal.SIGKILL)
+    done += [int(line) for line in worker.stdout.read().split()]
+    worker.wait()
+    count = store.count()
+    assert count % 200 == 0
+    assert len(done) * 200 <= count <= (len(done) + 1) * 200
+    store.add(make_rows(1, SCHEMA, prefix="after"))  # the lock went with its process
+    assert store.count() == count + 1
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "can't be read"),
+        ("{}", "is damaged"),
+        ("[]", "is damaged"),
+        ('{"format": 1, "schema": {"nope": 1}}', "is damaged"),
+        ('{"format": 99}', "written by a newer Munjang .format 99, known is 1."),
+    ],
+)
+def test_a_record_that_can_not_be_used(tmp_path: Path, content: str, message: str) -> None:
+    open_store(str(tmp_path), SCHEMA, create=True)
+    (tmp_path / "default.json").write_text(content)
+    with pytest.raises(StoreError, match=message):
+        open_store(str(tmp_path), SCHEMA, create=True)
+
+
+def test_a_damaged_table(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path), SCHEMA, create=True)
+    store.add(make_rows(5, SCHEMA))
+    for path in (tmp_path / "default.lance" / "_versions").iterdir():
+        path.write_bytes(b"nothing")
+    with pytest.raises(StoreError, match="can't be opened"):
+        open_store(str(tmp_path), None, create=False)
+
+
+def test_a_table_that_is_gone(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path), SCHEMA, create=True)
+    (tmp_path / "default.lance").rename(tmp_path / "elsewhere")
+    with pytest.raises(StoreError, match="gone or damaged"):
+        store.count()
+    with pytest.raises(StoreError, match="can't be opened"):
+        open_store(str(tmp_path), SCHEMA, create=True)
+
+
+def test_a_file_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(StoreError, match="is a file"):
+        open_store(str(tmp_path / "file"), SCHEMA, create=True)
+
+
+def test_a_run_that_died_while_making_the_store(tmp_path: Path) -> None:
+    open_store(str(tmp_path), SCHEMA, create=True)
+    (tmp_path / "default.json").unlink()
+    store = open_store(str(tmp_path), Schema(4), create=True)
+    assert (store.count(), store.schema.dimension) == (0, 4)
+
+
+def test_many_small_adds_are_tidied_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lance, "MAX_FRAGMENTS", 5)
+    store = open_store(str(tmp_path), SCHEMA, create=True)
+    for turn in range(20):
+        store.add(make_rows(2, SCHEMA, prefix=f"{turn}-"))
+    assert store.info()["fragments"] <= 6
+    assert store.count() == 40
+
+
+@pytest.mark.parametrize("metric", ["cosine", "dot", "euclidean"])
+@pytest.mark.parametrize("vectors", ["float32", "float16", "int8", "binary"])
+def test_with_an_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, vectors: str, metric: str) -> None:
+    """Scores stay exact, rows that came later are found, and a narrow filter gives all that fit."""
+    monkeypatch.setattr(lance, "INDEX_ROWS", 1000)
+    monkeypatch.setattr(lance, "KEY_ROWS", 1000)
+    schema = Schema(16, metric=metric, vectors=vectors, fields={"part": "int"})
+    store, rows = open_store(str(tmp_path), schema, create=True), make_rows(3000, schema)
+    store.add(type(rows)(**{**vars(rows), "metadata": [{"part": row % 100} for row in range(3000)]}))
+    assert "vector" in store.compact()["indexes_built"]
+    assert store.compact()["indexes_built"] == []
+    later = make_rows(50, schema, seed=9, prefix="later")
+    store.add(type(later)(**{**vars(later), "metadata": [{"part": 7}] * 50}))
+    full = np.asarray(later.vectors if later.full_vectors is None else later.full_vectors, np.float32)
+    for query, row_id in list(zip(full, later.ids, strict=True))[:5]:
+        assert row_id in store.search(query[None], 5)[0].ids
+    found = store.search(full[:1], 100, Compare("part", "=", 7))[0]
+    assert len(set(found.ids)) == 80
+    assert len(store.search(full[:1], 4000)[0].ids) == 3050
+    assert list(store.get([later.ids[3], "r7"]).ids) == [later.ids[3], "r7"]
+    if metric == "cosine":
+        kept = store.get(found.ids, with_vectors=True)
+        stored = np.asarray(kept.vectors if kept.full_vectors is None else kept.full_vectors, np.float32)
+        np.testing.assert_allclose(found.scores, cosine(full[:1], stored)[0], atol=1e-5)
+
+
+def test_random_texts_never_break_out(tmp_path: Path) -> None:
+    random = Random(5)
+    pieces = ["'", '"', "\\", "`", ";", "--", "%", "_", "(", ")", "\n", " or ", "1=1", "한", "$1", "{}", "\x01", "/*"]
+    ids = sorted({"".join(random.choices(pieces, k=random.randint(1, 6))) for _ in range(200)})
+    store, rows = open_store(str(tmp_path), SCHEMA, create=True), make_rows(len(ids), SCHEMA)
+    store.add(type(rows)(**{**vars(rows), "ids": ids, "document_ids": ids}))
+    for row_id in ids[::10]:
+        assert store.count(Compare("id", "=", row_id)) == 1
+        assert store.delete([row_id]) == 1
+    assert store.count() == len(ids) - len(ids[::10])
+
+
+def test_the_record_is_plain_json(tmp_path: Path) -> None:
+    open_store(str(tmp_path), Schema(8, facts={"모형": "x"}), create=True)
+    content = json.loads((tmp_path / "default.json").read_text(encoding="utf-8"))
+    assert (content["format"], content["schema"]["facts"]) == (1, {"모형": "x"})
