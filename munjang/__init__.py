@@ -7,7 +7,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-__all__ = ["BiEncoder", "CrossEncoder", "Dataset", "TokenIds", "TrainConfig", "__version__", "evaluate", "train"]
+__all__ = ["BiEncoder", "CrossEncoder", "Dataset", "Index", "TokenIds", "TrainConfig", "__version__", "evaluate", "train"]
 
 __version__ = "0.1.0"
 
@@ -15,6 +15,7 @@ PUBLIC = {
     "BiEncoder": "munjang.bi_encoder",
     "CrossEncoder": "munjang.cross_encoder",
     "Dataset": "munjang.training.tasks",
+    "Index": "munjang.index",
     "TokenIds": "munjang.types",
     "TrainConfig": "munjang.training.config",
     "evaluate": "munjang.evaluation",
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from munjang.bi_encoder import BiEncoder
     from munjang.cross_encoder import CrossEncoder
     from munjang.evaluation import evaluate
+    from munjang.index import Index
     from munjang.training.config import TrainConfig
     from munjang.training.tasks import Dataset
     from munjang.training.train import train

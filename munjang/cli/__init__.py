@@ -19,6 +19,9 @@ from munjang.errors import MunjangError, unknown
 VERBS = {
     "encode": ("munjang.cli.encode", "turn the texts of files into vectors; a run that was stopped goes on"),
     "similarity": ("munjang.cli.similarity", "say how similar texts are"),
+    "search": ("munjang.cli.search", "find what files or an index say about something"),
+    "index": ("munjang.cli.index", "build an index of documents, change it, look at it"),
+    "rerank": ("munjang.cli.rerank", "order documents for a query with a cross-encoder"),
     "negatives": ("munjang.cli.negatives", "find hard negatives for pairs of texts, to train on"),
     "evaluate": ("munjang.cli.evaluate", "measure how good models are, side by side"),
     "train": ("munjang.cli.train", "train a model on examples; a run that was stopped goes on"),
@@ -27,6 +30,7 @@ VERBS = {
     "info": ("munjang.cli.info", "describe a model"),
     "export": ("munjang.cli.export", "write a model as ONNX, or as a sentence-transformers folder"),
     "bench": ("munjang.cli.bench", "measure how fast this machine is with a model"),
+    "serve": ("munjang.cli.serve", "answer over HTTP: vectors, re-ranking and search"),
 }
 USAGE_ERROR = 2
 INTERRUPTED = 130  # 128 + SIGINT, what a shell reports

@@ -1,0 +1,106 @@
+"""munjang index ACTION PLACE ...: build an index, change it, look at it.
+
+munjang index build notes-index notes/ --model path/to/model
+munjang index add notes-index more.jsonl                the same command again passes over what is there
+munjang index delete notes-index ID ID
+munjang index info notes-index
+munjang index compact notes-index
+"""
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from munjang.cli.options import option
+from munjang.errors import InputError
+
+if TYPE_CHECKING:
+    from munjang.index import Index
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Of `munjang index`."""
+
+    action: Literal["build", "add", "delete", "info", "compact"] = option(
+        "build, add, delete, info or compact", is_positional=True, metavar="ACTION"
+    )
+    place: str = option("a folder, postgresql://..., milvus+http://..., milvus-lite:PATH", is_positional=True)
+    inputs: tuple[str, ...] = option(
+        "files and folders of documents; for delete, ids", default=(), is_positional=True, metavar="INPUT"
+    )
+    name: str = option("name of the index at that place", default="default")
+    model: str | None = option("folder or Hub name of the model of a new index", default=None, short="-m")
+    vectors: Literal["float32", "float16", "int8", "binary"] = option("how vectors are kept", default="float32")
+    chunk: int | None = option("longest passage in tokens, 0: documents are never cut", default=None)
+    column: str | None = option("column of tables that holds the text (default: by its name)", default=None)
+    id_column: str | None = option("column that holds the id (default: by its name)", default=None)
+    fields: tuple[str, ...] = option("columns to keep as metadata (default: all others)", default=())
+    kinds: tuple[str, ...] = option("types of columns that a table holds as text, such as year:int", default=())
+    lines: bool = option("a .txt has a document a line", default=False)
+    device: str | None = option("cpu, cuda, cuda:1, mps (default: the best there is)", default=None)
+    quiet: bool = option("say nothing but errors", default=False)
+
+
+def run(options: Options) -> int:
+    """One action on one index."""
+    from munjang.index import Index
+
+    if options.action == "build" or options.action == "add":
+        if not options.inputs:
+            raise InputError("No documents: give files or folders")
+    elif options.action == "delete" and not options.inputs:
+        raise InputError("Which documents? Give their ids")
+    create = options.action == "build"
+    given = (options.place, options.model, options.name, create, options.vectors, options.chunk, options.device)
+    with Index.open(*given) as index:
+        return ACTIONS[options.action](index, options)
+
+
+def _add(index: "Index", options: Options) -> int:
+    from munjang.data.documents import Reading, read_documents
+    from munjang.index.ingest import ingest
+
+    kinds = dict(_kind(each) for each in options.kinds)
+    reading = Reading(options.column, options.id_column, options.fields or None, kinds, options.lines)
+    done = ingest(index, read_documents(options.inputs, reading), progress=not options.quiet)
+    _say(options, f"{done}; {index.count():,} passages in {options.place}")
+    return 0
+
+
+def _kind(text: str) -> tuple[str, str]:
+    name, colon, kind = text.rpartition(":")
+    if not colon:
+        raise InputError(f"--kinds {text}: expected NAME:TYPE, such as year:int")
+    return name, kind
+
+
+def _delete(index: "Index", options: Options) -> int:
+    _say(options, f"{index.delete(options.inputs):,} of {len(options.inputs):,} documents deleted")
+    return 0
+
+
+def _info(index: "Index", options: Options) -> int:
+    print(json.dumps(index.info(), indent=1, ensure_ascii=False, default=str))
+    return 0
+
+
+def _compact(index: "Index", options: Options) -> int:
+    print(json.dumps(index.compact(), indent=1, ensure_ascii=False, default=str))
+    return 0
+
+
+def _say(options: Options, words: str) -> None:
+    if not options.quiet:
+        print(words, file=sys.stderr)
+
+
+ACTIONS: dict[str, Callable[[Any, Options], int]] = {
+    "build": _add,
+    "add": _add,
+    "delete": _delete,
+    "info": _info,
+    "compact": _compact,
+}

@@ -1,0 +1,44 @@
+"""munjang rerank QUERY FILE...: the documents of files in the order of a cross-encoder.
+
+munjang rerank "수도가 어디야?" candidates.txt --model path/to/cross-encoder -k 5
+"""
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+from munjang.cli.options import option
+from munjang.errors import InputError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Of `munjang rerank`."""
+
+    query: str = option("what the documents should answer", is_positional=True, metavar="QUERY")
+    files: tuple[str, ...] = option(
+        "files of documents, one a line or a row; - is standard input", is_positional=True, metavar="FILE"
+    )
+    model: str | None = option("folder or Hub name of the cross-encoder", default=None, short="-m")
+    k: int | None = option("documents to show (default: all)", default=None, short="-k")
+    column: str | None = option("column that holds the text (default: by its name)", default=None)
+    json: bool = option("print an object a line", default=False)
+    device: str | None = option("cpu, cuda, cuda:1, mps (default: the best there is)", default=None)
+    dtype: Literal["float32", "bfloat16", "float16", "int8"] | None = option(
+        "type to compute in (default: by device); int8 is for a CPU", default=None
+    )
+
+
+def run(options: Options) -> int:
+    """Read, rank, print."""
+    from munjang.data.tables import read_texts
+
+    texts = [text for path in options.files for text in read_texts(path, options.column)]
+    if not texts:
+        raise InputError("There are no documents in these files")
+    from munjang.cross_encoder import CrossEncoder
+
+    scorer = CrossEncoder.load(options.model, device=options.device, dtype=options.dtype)
+    for hit in scorer.rank(options.query, texts, options.k):
+        print(json.dumps(asdict(hit), ensure_ascii=False) if options.json else f"{hit.score:8.4f}  {hit.text}")
+    return 0

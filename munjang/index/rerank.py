@@ -1,0 +1,67 @@
+"""Ordering candidates once more with a cross-encoder: to a depth, with a share for the retrieval, within a time."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from munjang.cross_encoder import CrossEncoder
+from munjang.errors import InputError
+from munjang.index.hits import Hit
+from munjang.types import Doubles
+
+STRIDE = 32  # candidates of each query between two looks at the clock
+
+
+@dataclass(frozen=True)
+class Reranking:
+    """How to order once more.
+
+    `depth`: how many candidates of each query the cross-encoder reads (None: all). `weight`: its share of the final
+    order, 1 is all of it; below, scores of both are put on one scale (z-scores over the candidates) and added.
+    `budget_s`: after so many seconds the rest keeps its retrieval order, behind what was read.
+    """
+
+    scorer: CrossEncoder
+    depth: int | None = None
+    weight: float = 1.0
+    budget_s: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.depth is not None and self.depth < 1:
+            raise InputError(f"depth must be at least 1, not {self.depth}.")
+        if not 0 <= self.weight <= 1:
+            raise InputError(f"weight is a share, 0 to 1, not {self.weight}.")
+        if self.scorer.num_labels != 1:
+            raise InputError(f"Re-ranking needs one score a pair; this model has {self.scorer.num_labels} labels.")
+
+    def __call__(self, queries: Sequence[str], candidates: Sequence[Sequence[Hit]]) -> list[list[Hit]]:
+        """Every query's candidates in their new order. All pairs of all queries are packed together."""
+        depth = max(map(len, candidates), default=0) if self.depth is None else self.depth
+        started = time.monotonic()
+        scores: list[list[float]] = [[] for _ in queries]
+        stride = depth if self.budget_s is None else STRIDE
+        for start in range(0, depth, max(stride, 1)):
+            if self.budget_s is not None and start and time.monotonic() - started >= self.budget_s:
+                break
+            parts = [[hit.text for hit in hits[start : min(start + stride, depth)]] for hits in candidates]
+            for found, hits in zip(scores, self.scorer.rank_many(list(queries), parts), strict=True):
+                by_place = sorted(hits, key=lambda hit: hit.index)
+                found += [hit.score for hit in by_place]
+        return [self._ordered(hits, found) for hits, found in zip(candidates, scores, strict=True)]
+
+    def _ordered(self, hits: Sequence[Hit], scores: Sequence[float]) -> list[Hit]:
+        read = [replace(hit, rerank_score=score, score=score) for hit, score in zip(hits, scores, strict=False)]
+        final = np.array(scores)
+        if self.weight < 1 and len(read) > 1:
+            retrieved = np.array([hit.retrieval_score for hit in read])
+            final = self.weight * _standard(final) + (1 - self.weight) * _standard(retrieved)
+        order = np.argsort(-final, kind="stable")
+        ordered = [read[at] if self.weight == 1 else replace(read[at], score=float(final[at])) for at in order]
+        return [*ordered, *hits[len(read) :]]
+
+
+def _standard(values: Doubles) -> Doubles:
+    spread = values.std()
+    return (values - values.mean()) / (spread if spread > 0 else 1.0)

@@ -1,0 +1,160 @@
+"""The index over the memory store: every engine is held to the same seam by tests/contracts/test_stores.py."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from munjang.bi_encoder import BiEncoder
+from munjang.cross_encoder import CrossEncoder
+from munjang.errors import InputError
+from munjang.index import Index, ModelMismatch
+from munjang.index.hits import fuse
+from munjang.index.rerank import Reranking
+from munjang.stores.base import Found, NoSuchStore
+from tests.texts import ENGLISH, KOREAN
+
+TEXTS = [text for text in dict.fromkeys([*ENGLISH, *KOREAN]) if text.strip() and len(text) < 200][:24]
+
+
+@pytest.fixture(scope="module")
+def model(tiny_bert: Path) -> BiEncoder:
+    return BiEncoder.load(tiny_bert, "cpu")
+
+
+@pytest.fixture(scope="module")
+def scorer(make: Callable[..., Path]) -> CrossEncoder:
+    return CrossEncoder.load(make("bert", kind="cross", num_labels=1), "cpu")
+
+
+@pytest.fixture
+def index(model: BiEncoder) -> Iterator[Index]:
+    with Index.open("memory:", model) as made:
+        made.add(TEXTS, [f"d{place}" for place in range(len(TEXTS))], [{"year": 2000 + n} for n in range(len(TEXTS))])
+        yield made
+
+
+def test_scores_are_the_models(index: Index, model: BiEncoder) -> None:
+    """Every text finds itself, and every hit has the score that `similarity` gives."""
+    found = index.search(TEXTS, k=5)
+    for text, hits in zip(TEXTS, found, strict=True):
+        assert hits[0].text == text
+        assert [hit.retrieval_rank for hit in hits] == [1, 2, 3, 4, 5]
+        wanted = model.similarity([text], [hit.text for hit in hits])[0]
+        np.testing.assert_allclose([hit.score for hit in hits], wanted, atol=1e-5)
+        assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+
+
+def test_one_text_one_vector_many(index: Index, model: BiEncoder) -> None:
+    by_text = index.search(TEXTS[3], k=2)
+    by_vector = index.search(model.encode(TEXTS[3]), k=2)
+    assert [hit.id for hit in by_text] == [hit.id for hit in by_vector]
+    assert [[hit.id for hit in hits] for hits in index.search([TEXTS[3]], k=2)] == [[hit.id for hit in by_text]]
+    assert index.search([], k=2) == []
+
+
+def test_filter_and_count(index: Index) -> None:
+    hits = index.search(TEXTS[0], k=100, where="year >= 2010 and year < 2013")
+    assert sorted(hit.metadata["year"] for hit in hits) == [2010, 2011, 2012]
+    assert index.count("year = 2010 or year = 2011") == 2
+    assert index.count() == len(TEXTS)
+    with pytest.raises(InputError, match="month"):
+        index.search("a", where="month = 3")
+
+
+def test_reranked_order_is_the_cross_encoders(index: Index, scorer: CrossEncoder) -> None:
+    query = TEXTS[5]
+    hits = index.search(query, k=24, rerank=scorer)
+    wanted = scorer.predict([(query, hit.text) for hit in hits])
+    np.testing.assert_allclose([hit.rerank_score for hit in hits], wanted, atol=1e-5)
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+    assert sorted(hit.retrieval_rank for hit in hits) == list(range(1, 25))
+    shallow = index.search(query, k=24, rerank=Reranking(scorer, depth=4))
+    assert [hit.rerank_score is not None for hit in shallow] == [True] * 4 + [False] * 20
+    assert [hit.retrieval_rank for hit in shallow[4:]] == list(range(5, 25))
+    late = index.search(query, k=24, rerank=Reranking(scorer, budget_s=0.0))  # the first stride is always read
+    assert all(hit.rerank_score is not None for hit in late)
+    kept = index.search(query, k=24, rerank=Reranking(scorer, weight=0.0))
+    assert [hit.retrieval_rank for hit in kept] == list(range(1, 25))
+
+
+def test_long_documents_are_cut_and_shown_by_passage(model: BiEncoder) -> None:
+    document = " ".join(f"{text}." for text in TEXTS)
+    with Index.open("memory:", model, chunk=20) as index:
+        index.add([document, "short"], ["long", "short"])
+        assert index.count() > 3
+        hits = index.search(TEXTS[4], k=50, group="passage")
+        assert all(hit.text == document[hit.start : hit.end] for hit in hits if hit.document_id == "long")
+        assert {hit.document_id for hit in index.search(TEXTS[4], k=50)} == {"long", "short"}
+        assert len(index.search(TEXTS[4], k=50)) == 2
+        index.upsert(["now short"], ["long"])
+        assert index.count() == 2
+        assert index.delete("long") == 1
+        assert index.delete(["long", "never there"]) == 0
+        assert index.count() == 1
+
+
+def test_ids_by_hash_are_one_document(model: BiEncoder) -> None:
+    with Index.open("memory:", model) as index:
+        first = index.add(["a cat", "a cat", "a dog"])
+        assert len(set(first)) == 2
+        assert index.count() == 2
+        with pytest.raises(InputError, match="already"):
+            index.add(["a cat"])
+        assert index.upsert(["a cat"]) == first[:1]
+        assert index.count() == 2
+        assert index.add(["a cat"], metadata=[{"kind": "pet"}]) != first[:1]
+
+
+def test_words_find_what_vectors_miss(index: Index) -> None:
+    rare = max((word for text in TEXTS for word in text.split() if word.isascii() and word.isalpha()), key=len)
+    hits = index.search(rare, k=3, hybrid=True)
+    assert any(rare in hit.text for hit in hits)
+
+
+def test_ready_vectors(model: BiEncoder) -> None:
+    with Index.open("memory:", model) as index:
+        vectors = model.encode(TEXTS[:3])
+        index.add(TEXTS[:3], ["a", "b", "c"], vectors=vectors)
+        assert index.search(TEXTS[1], k=1)[0].id == "b#0"
+        with pytest.raises(InputError, match="for every document"):
+            index.add(TEXTS[:2], ["x", "y"], vectors=vectors)
+        with pytest.raises(InputError, match="dimensions"):
+            index.search(np.ones(5, np.float32))
+
+
+def test_bad_input(index: Index, model: BiEncoder) -> None:
+    with pytest.raises(InputError, match="twice"):
+        index.add(["a", "b"], ["x", "x"])
+    with pytest.raises(InputError, match="not empty"):
+        index.add(["a"], [""])
+    with pytest.raises(InputError, match="year"):
+        index.add(["a"], ["new"], [{"year": "two thousand"}])
+    with pytest.raises(InputError, match="can be stored"):
+        index.add(["a"], ["new"], [{"tags": ["a", "b"]}])  # type: ignore[dict-item]
+    with pytest.raises(InputError, match="at least 1"):
+        index.search("a", k=0)
+    with pytest.raises(InputError, match="group"):
+        index.search("a", group="book")
+    assert index.search("", k=1)
+    assert index.search("\x00'; drop table rows; --", k=1)
+    with pytest.raises(NoSuchStore):
+        Index.open("memory:", model, create=False)
+
+
+def test_fusion_by_reciprocal_rank() -> None:
+    fused = fuse([Found(["a", "b"], [0.9, 0.1]), Found(["b", "c"], [3.0, 2.0])], 2)
+    assert fused.ids == ["b", "a"]
+    assert fused.scores == pytest.approx([1 / 62 + 1 / 61, 1 / 61])
+
+
+def test_another_model_is_refused(make: Callable[..., Path], model: BiEncoder, tmp_path: Path) -> None:
+    pytest.importorskip("lancedb")
+    folder = tmp_path / "index"
+    with Index.open(folder, model) as index:
+        index.add(TEXTS[:2])
+    with pytest.raises(ModelMismatch, match="reembed"):
+        Index.open(folder, make("bert", pooling="max"))
+    with Index.open(folder) as again:
+        assert again.search(TEXTS[0], k=1)[0].text == TEXTS[0]
