@@ -16,7 +16,7 @@ import munjang
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "munjang"
 ORDER = (
-    "cli, server, scale, compat > tasks > training > evaluation > index > bi_encoder, cross_encoder"
+    "cli > server, scale, compat > tasks > training > evaluation > index > bi_encoder, cross_encoder"
     " > stores, runtime, objectives, data > checkpoint > nn > text > errors, options, types"
 )
 LAYERS = [layer.split(", ") for layer in ORDER.split(" > ")]
