@@ -53,3 +53,15 @@ def read_log(output: Path) -> list[dict[str, Any]]:
 def losses(output: Path) -> list[float]:
     """Of every line that holds one."""
     return [line["loss"] for line in read_log(output) if "loss" in line]
+
+
+def close(found: Any, wanted: Any, within: float = 1e-4) -> bool:
+    """Vectors or scores of two models; the last bits depend on where in memory their weights lie."""
+    return found.shape == wanted.shape and float(np.abs(found - wanted).max()) < within
+
+
+def alike(found: dict[str, Any], wanted: dict[str, Any]) -> bool:
+    """Weights of two runs; where a gradient is rounding noise, Adam makes steps of it, so that the mean counts."""
+    return found.keys() == wanted.keys() and all(
+        float((found[name] - wanted[name]).abs().mean()) < 1e-5 for name in wanted
+    )

@@ -18,7 +18,7 @@ from munjang.data.examples import Examples
 from munjang.errors import InputError, TruncationWarning, UnsupportedModel
 from tests.checkpoint.test_static import make_static
 from tests.training.made import examples, sentences
-from tests.training.runs import found_share, losses, pairs, quiet, read_log, write_sts, write_tsv
+from tests.training.runs import alike, close, found_share, losses, pairs, quiet, read_log, write_sts, write_tsv
 
 TEXTS = sentences(12, 40)
 NLI = ("entailment", "neutral", "contradiction")
@@ -60,7 +60,7 @@ def test_the_object_equals_the_folder_and_sentence_transformers(model: BiEncoder
     with pytest.warns(TruncationWarning):
         vectors = model.encode(TEXTS)
     with pytest.warns(TruncationWarning):
-        assert np.array_equal(again.encode(TEXTS), vectors)
+        assert close(again.encode(TEXTS), vectors)
     assert again.fingerprint == model.fingerprint
     theirs = SentenceTransformer(str(output), device="cpu").encode(TEXTS)
     assert np.abs(theirs - vectors).max() < 1e-5
@@ -80,7 +80,7 @@ def test_regression_with_a_score_range(tiny_bert: Path, tmp_path: Path) -> None:
         learned = BiEncoder.load(tiny_bert, "cpu")
         train(learned, source, "regression", quiet(max_steps=2, learning_rate=1e-3), reading=reading)
         found.append(learned.encode(TEXTS))
-    assert np.array_equal(*found)
+    assert close(*found)
 
 
 def test_in_batch_learns_its_pairs(model: BiEncoder, tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_a_new_cross_encoder(tiny_bert: Path, tmp_path: Path, objective: str, la
     asked = list(zip(*rows.texts, strict=True))
     scores = model.predict(asked)
     assert scores.shape == ((13, 3) if labels == 3 else (13,))
-    assert np.array_equal(CrossEncoder.load(output, "cpu").predict(asked), scores)
+    assert close(CrossEncoder.load(output, "cpu").predict(asked), scores)
     theirs = TheirCrossEncoder(str(output), device="cpu").predict(asked)
     assert np.abs(theirs - scores).max() < 1e-4
 
@@ -173,9 +173,9 @@ def test_a_bfloat16_model_is_trained_in_float32(tiny_bert: Path, tmp_path: Path)
     for each, output in zip((model, exact), outputs, strict=True):
         train(each, rows, "regression", quiet(output=str(output), learning_rate=1e-3))
     found, wanted = (load_file(output / "model.safetensors") for output in outputs)
-    assert all(torch.equal(found[name], wanted[name]) for name in wanted)
+    assert alike(found, wanted)
     assert model.dtype == torch.bfloat16
-    assert np.array_equal(BiEncoder.load(outputs[0], "cpu", "bfloat16").encode(TEXTS), model.encode(TEXTS))
+    assert close(BiEncoder.load(outputs[0], "cpu", "bfloat16").encode(TEXTS), model.encode(TEXTS))
     model = BiEncoder.load(tiny_bert, "cpu", "bfloat16")
     model._options = None  # as a model that was made in memory
     with pytest.raises(InputError, match="dtype='float32'"):
@@ -207,7 +207,7 @@ def test_the_moving_average_is_what_is_saved(tiny_bert: Path, tmp_path: Path) ->
     found = weights(averaged)
     assert max(float((found[name] - wanted[name]).abs().max()) for name in wanted) < 1e-6
     assert max(float((found[name] - steps[3][name]).abs().max()) for name in wanted) > 1e-4
-    assert np.array_equal(BiEncoder.load(output, "cpu").encode(TEXTS), averaged.encode(TEXTS))
+    assert close(BiEncoder.load(output, "cpu").encode(TEXTS), averaged.encode(TEXTS))
 
 
 def test_lora_changes_nothing_but_what_has_adapters(model: BiEncoder, tmp_path: Path) -> None:
@@ -223,7 +223,7 @@ def test_lora_changes_nothing_but_what_has_adapters(model: BiEncoder, tmp_path: 
         values = torch.linalg.svdvals((after[name] - before[name]).float())
         assert values[2] < 1e-4 * values[0], name
     assert "lora" not in str(model.network)
-    assert np.array_equal(BiEncoder.load(output, "cpu").encode(TEXTS), model.encode(TEXTS))
+    assert close(BiEncoder.load(output, "cpu").encode(TEXTS), model.encode(TEXTS))
     theirs = SentenceTransformer(str(output), device="cpu").encode(TEXTS)
     assert np.abs(theirs - model.encode(TEXTS)).max() < 1e-5
 
@@ -237,7 +237,7 @@ def test_lora_goes_on_after_a_stop(tiny_bert: Path, tmp_path: Path) -> None:
     _stop_at(BiEncoder.load(tiny_bert, "cpu"), pairs(8), 3, config)
     train(BiEncoder.load(tiny_bert, "cpu"), pairs(8), "in_batch", quiet(output=str(cut), resume=True, **settings))
     found, wanted = load_file(cut / "model.safetensors"), load_file(whole / "model.safetensors")
-    assert all(torch.equal(found[name], wanted[name]) for name in wanted)
+    assert alike(found, wanted)
 
 
 def _stop_at(model: BiEncoder, rows: Examples, update: int, config: Any) -> None:
@@ -350,7 +350,7 @@ def test_static_embeddings_are_trained(tmp_path: Path) -> None:
     model, rows, output = BiEncoder.load(tmp_path / "static", "cpu"), pairs(10), tmp_path / "model"
     train(model, rows, "in_batch", quiet(output=str(output), epochs=20, learning_rate=0.05, batch_size=10))
     assert losses(output)[-1] < 0.5 * losses(output)[0]
-    assert np.array_equal(BiEncoder.load(output, "cpu").encode(TEXTS), model.encode(TEXTS))
+    assert close(BiEncoder.load(output, "cpu").encode(TEXTS), model.encode(TEXTS))
     with pytest.raises(InputError, match="token states"):
         train(model, pairs(4, 1), "masked", quiet())
 
@@ -361,7 +361,7 @@ def test_training_again_goes_on_from_where_it_is(tiny_bert: Path, tmp_path: Path
     train(model, rows, "in_batch", quiet(max_steps=2, learning_rate=1e-3, output=str(tmp_path / "first")))
     train(model, rows, "in_batch", quiet(max_steps=2, learning_rate=1e-3))
     again = train(tmp_path / "first", rows, "in_batch", quiet(max_steps=2, learning_rate=1e-3))
-    assert np.array_equal(again.encode(TEXTS), model.encode(TEXTS))
+    assert close(again.encode(TEXTS), model.encode(TEXTS))
 
 
 def test_a_model_is_left_alone_by_a_run_that_fails(model: BiEncoder) -> None:
@@ -393,6 +393,6 @@ def test_prompts_are_trained_with(tiny_bert: Path) -> None:
     ):
         learned = train(BiEncoder.load(tiny_bert, "cpu"), data, config=quiet(max_steps=2, learning_rate=1e-3))
         found.append(learned.encode(TEXTS))
-    assert np.array_equal(*found)
+    assert close(*found)
     with pytest.raises(InputError, match="2 text columns, but 1 prompts"):
         train(BiEncoder.load(tiny_bert, "cpu"), Dataset(data=rows, objective="in_batch", prompts=("q",)))
