@@ -5,12 +5,15 @@ munjang index add notes-index more.jsonl                the same command again p
 munjang index delete notes-index ID ID
 munjang index info notes-index
 munjang index compact notes-index
+munjang index export notes-index rows.jsonl.gz          and import, into an index of the same model
+munjang index reembed notes-index --model another       all vectors anew, beside the old ones until they are there
 """
 
 import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from munjang.cli.options import option
@@ -24,12 +27,15 @@ if TYPE_CHECKING:
 class Options:
     """Of `munjang index`."""
 
-    action: Literal["build", "add", "delete", "info", "compact"] = option(
-        "build, add, delete, info or compact", is_positional=True, metavar="ACTION"
+    action: Literal["build", "add", "delete", "info", "compact", "export", "import", "reembed"] = option(
+        "build, add, delete, info, compact, export, import or reembed", is_positional=True, metavar="ACTION"
     )
     place: str = option("a folder, postgresql://..., milvus+http://..., milvus-lite:PATH", is_positional=True)
     inputs: tuple[str, ...] = option(
-        "files and folders of documents; for delete, ids", default=(), is_positional=True, metavar="INPUT"
+        "files and folders of documents; for delete, ids; for export and import, a file",
+        default=(),
+        is_positional=True,
+        metavar="INPUT",
     )
     name: str = option("name of the index at that place", default="default")
     model: str | None = option("folder or Hub name of the model of a new index", default=None, short="-m")
@@ -53,7 +59,11 @@ def run(options: Options) -> int:
             raise InputError("No documents: give files or folders")
     elif options.action == "delete" and not options.inputs:
         raise InputError("Which documents? Give their ids")
-    create = options.action == "build"
+    elif options.action in ("export", "import") and len(options.inputs) != 1:
+        raise InputError(f"{options.action} takes one file, .jsonl or .jsonl.gz")
+    if options.action == "reembed":
+        return _reembed(options)
+    create = options.action in ("build", "import")
     given = (options.place, options.model, options.name, create, options.vectors, options.chunk, options.device)
     with Index.open(*given) as index:
         return ACTIONS[options.action](index, options)
@@ -92,6 +102,32 @@ def _compact(index: "Index", options: Options) -> int:
     return 0
 
 
+def _export(index: "Index", options: Options) -> int:
+    from munjang.index.transfer import export_rows
+
+    number = export_rows(index, Path(options.inputs[0]), not options.quiet)
+    _say(options, f"{number:,} passages written to {options.inputs[0]}")
+    return 0
+
+
+def _import(index: "Index", options: Options) -> int:
+    from munjang.index.transfer import import_rows
+
+    number = import_rows(index, Path(options.inputs[0]), not options.quiet)
+    _say(options, f"{number:,} passages taken from {options.inputs[0]}; {index.count():,} in {options.place}")
+    return 0
+
+
+def _reembed(options: Options) -> int:
+    from munjang.bi_encoder import BiEncoder
+    from munjang.index.transfer import reembed
+
+    model = BiEncoder.load(options.model, device=options.device)
+    number = reembed(options.place, model, options.model, options.name, not options.quiet)
+    _say(options, f"{number:,} passages embedded; {options.place} has the vectors of {options.model} now")
+    return 0
+
+
 def _say(options: Options, words: str) -> None:
     if not options.quiet:
         print(words, file=sys.stderr)
@@ -103,4 +139,6 @@ ACTIONS: dict[str, Callable[[Any, Options], int]] = {
     "delete": _delete,
     "info": _info,
     "compact": _compact,
+    "export": _export,
+    "import": _import,
 }

@@ -68,12 +68,12 @@ class Index:
         """
         place = os.fspath(location)
         try:
-            store = open_store(place, None, False, name)
+            store = cls.open_store(place, name)
         except NoSuchStore:
             if not create:
                 raise
             encoder = _load(model, device)
-            schema = _schema(encoder, vectors, chunk, model)
+            schema = schema_of(encoder, vectors, chunk, model)
             return cls(open_store(place, schema, True, name), encoder, _chunker(encoder, schema.facts["chunk"]))
         facts = store.schema.facts
         if facts.get("format", 0) > FORMAT:
@@ -85,6 +85,15 @@ class Index:
                 f"({encoder.fingerprint[:12]}). Open it without a model, or compute its vectors anew with reembed."
             )
         return cls(store, encoder, _chunker(encoder, facts["chunk"]))
+
+    @staticmethod
+    def open_store(place: str, name: str = "default") -> Store:
+        """The rows of an index that is there: those of its newest model."""
+        store = open_store(place, None, False, name)
+        while (moved := store.schema.facts.get("moved_to")) is not None:
+            store.close()
+            store = open_store(place, None, False, moved)
+        return store
 
     def add(
         self,
@@ -195,7 +204,7 @@ class Index:
         is_new: bool,
     ) -> list[str]:
         documents, known = documents_of(texts, ids, metadata, vectors)
-        self._extend([each[2] for each in documents])
+        self.extend([each[2] for each in documents])
         source = iter(documents)
         start = 0
         while some := list(islice(source, BATCH)):
@@ -231,7 +240,7 @@ class Index:
             passages += [(_passage_id(id, place), id, piece, values) for place, piece in enumerate(pieces)]
         texts = [piece.text for _, _, piece, _ in passages]
         full = self.model.encode_document(texts, progress=progress) if known is None else known
-        stored, beside = self._stored(full)
+        stored, beside = stored_vectors(full, self.store.schema)
         return Rows(
             [id for id, _, _, _ in passages],
             [document for _, document, _, _ in passages],
@@ -244,18 +253,8 @@ class Index:
             terms(texts) if self.store.abilities.has_terms else None,
         )
 
-    def _stored(self, full: Floats) -> tuple[Any, Floats | None]:
-        """Vectors as the store keeps them, and the full ones beside those of fewer bits."""
-        kind = self.store.schema.vectors
-        if kind in ("float32", "float16"):
-            return full.astype(kind), None
-        if kind == "binary":
-            return quantize(full, "ubinary", None), full
-        limits = np.array(self.store.schema.facts["ranges"], np.float32)
-        return quantize(full, "int8", limits), full
-
-    def _extend(self, metadata: Sequence[Metadata]) -> None:
-        """Fields that no row had before."""
+    def extend(self, metadata: Sequence[Metadata]) -> None:
+        """Make room for fields that no row had before."""
         fields = dict(self.store.schema.fields)
         new: dict[str, str] = {}
         for values in metadata:
@@ -320,7 +319,8 @@ def _load(model: Any, device: str | None) -> BiEncoder:
     return model if isinstance(model, BiEncoder) else BiEncoder.load(model, device=device)
 
 
-def _schema(model: BiEncoder, vectors: str, chunk: int | None, given: Any) -> Schema:
+def schema_of(model: BiEncoder, vectors: str, chunk: int | None, given: Any) -> Schema:
+    """What an index of this model writes down."""
     where = model.model.folder if isinstance(given, BiEncoder) else given
     facts: dict[str, Any] = {
         "format": FORMAT,
@@ -335,6 +335,15 @@ def _schema(model: BiEncoder, vectors: str, chunk: int | None, given: Any) -> Sc
         facts["ranges"] = np.asarray(model.ranges).tolist()
     metric = "dot" if model.similarity_name == "dot" else model.similarity_name
     return Schema(model.dimension, metric, vectors, {}, facts)
+
+
+def stored_vectors(full: Floats, schema: Schema) -> tuple[Any, Floats | None]:
+    """Vectors as a store keeps them, and the full ones beside those of fewer bits."""
+    if schema.vectors in ("float32", "float16"):
+        return full.astype(schema.vectors), None
+    if schema.vectors == "binary":
+        return quantize(full, "ubinary", None), full
+    return quantize(full, "int8", np.array(schema.facts["ranges"], np.float32)), full
 
 
 def _chunk_size(model: BiEncoder, chunk: int | None) -> int:

@@ -1,0 +1,145 @@
+"""An index to a file and back, rows with their vectors; and the same rows with another model's vectors.
+
+A file is .jsonl (also .gz): a first line that says what it is, then an object a row.
+"""
+
+import base64
+import gzip
+import io
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from munjang.bi_encoder import BiEncoder
+from munjang.data.files import read_lines, replacing
+from munjang.errors import InputError
+from munjang.index.index import BATCH, Index, schema_of, stored_vectors
+from munjang.runtime.progress import Progress
+from munjang.stores import open_store
+from munjang.stores.base import NoSuchStore, Rows
+from munjang.text.terms import terms
+from munjang.types import Floats
+
+KIND = "munjang index 1"
+
+
+def export_rows(index: Index, path: Path, progress: bool | None = None) -> int:
+    """Write every row to a file that appears whole or not at all; gives how many."""
+    number = 0
+    with replacing(path) as raw, Progress(index.count(), "exporting", progress) as bar:
+        packed = gzip.GzipFile(fileobj=raw, mode="wb", mtime=0) if path.suffix == ".gz" else raw
+        file = io.TextIOWrapper(packed, encoding="ascii", newline="\n")
+        facts = {key: index.store.schema.facts[key] for key in ("model", "fingerprint")}
+        head = {"kind": KIND, "dimension": index.store.schema.dimension, **facts}
+        file.write(json.dumps(head) + "\n")
+        for rows in index.store.scan(BATCH):
+            for line in _lines(rows):
+                file.write(json.dumps(line) + "\n")
+            number += len(rows)
+            bar.advance(len(rows))
+        file.detach()  # which writes what it holds, and leaves closing to its owner
+        if packed is not raw:
+            packed.close()
+    return number
+
+
+def import_rows(index: Index, path: Path, progress: bool | None = None) -> int:
+    """Take over the rows of a file that an index of the same model wrote; rows that are there are replaced."""
+    lines = (line for _, line in read_lines(path) if line.strip())
+    head = json.loads(next(lines, "{}"))
+    if head.get("kind") != KIND:
+        raise InputError(f"{path} was not written by `munjang index export`.")
+    if head["fingerprint"] != index.store.schema.facts["fingerprint"]:
+        raise InputError(
+            f"{path} holds vectors of {head['model']}, another model than this index's; add its texts instead."
+        )
+    number = 0
+    with Progress(label="importing", enabled=progress) as bar:
+        while some := [json.loads(line) for line in islice(lines, BATCH)]:
+            rows = _rows(index, some)
+            index.extend([dict(each) for each in rows.metadata])
+            index.store.upsert(rows)
+            number += len(rows)
+            bar.advance(len(rows))
+    return number
+
+
+def reembed(
+    place: str, model: BiEncoder, model_name: str | None, name: str = "default", progress: bool | None = None
+) -> int:
+    """Compute all vectors of an index anew with another model, beside the old ones, and switch when all are there.
+
+    Until then searches go on with the old ones. A run that was stopped goes on with the rows that are missing.
+    """
+    old = Index.open_store(place, name)
+    if old.schema.facts["fingerprint"] == model.fingerprint:
+        raise InputError(f"{place} has this model's vectors already.")
+    target = _next_name(old.schema.facts.get("generation", 0), name)
+    schema = schema_of(model, old.schema.vectors, old.schema.facts["chunk"], model_name or model.model.folder)
+    facts = {**schema.facts, "generation": old.schema.facts.get("generation", 0) + 1}
+    schema = replace(schema, fields=dict(old.schema.fields), facts=facts)
+    try:
+        new = open_store(place, None, False, target)
+        if new.schema.facts["fingerprint"] != model.fingerprint:
+            raise InputError(f"Another model was begun there before: {new.schema.facts['model']}. Finish that first.")
+    except NoSuchStore:
+        new = open_store(place, schema, True, target)
+    number = 0
+    with Progress(old.count(), "embedding", progress) as bar:
+        for rows in old.scan(BATCH, with_vectors=False):
+            there = set(new.get(rows.ids).ids)
+            missing = [at for at, id in enumerate(rows.ids) if id not in there]
+            if missing:
+                new.upsert(_again(rows, missing, model, new.schema, new.abilities.has_terms))
+            number += len(missing)
+            bar.advance(len(rows))
+    old.put_facts({**old.schema.facts, "moved_to": target})
+    new.close()
+    old.close()
+    return number
+
+
+def _next_name(generation: int, name: str) -> str:
+    return f"{name.split('~')[0]}~{generation + 1}"
+
+
+def _again(rows: Rows, keep: list[int], model: BiEncoder, schema: Any, has_terms: bool) -> Rows:
+    texts = [rows.texts[at] for at in keep]
+    stored, full = stored_vectors(model.encode_document(texts, progress=False), schema)
+    columns = ([column[at] for at in keep] for column in (rows.ids, rows.document_ids, rows.starts, rows.ends))
+    ids, documents, starts, ends = columns
+    metadata = [rows.metadata[at] for at in keep]
+    return Rows(ids, documents, texts, starts, ends, metadata, stored, full, terms(texts) if has_terms else None)  # type: ignore[arg-type]
+
+
+def _lines(rows: Rows) -> Iterator[dict[str, Any]]:
+    vectors = rows.full_vectors if rows.full_vectors is not None else rows.vectors
+    assert vectors is not None
+    for at, id in enumerate(rows.ids):
+        packed = base64.b64encode(np.ascontiguousarray(vectors[at], "<f4").tobytes()).decode()
+        yield {
+            "id": id,
+            "document_id": rows.document_ids[at],
+            "text": rows.texts[at],
+            "start": rows.starts[at],
+            "end": rows.ends[at],
+            "metadata": dict(rows.metadata[at]),
+            "vector": packed,
+        }
+
+
+def _rows(index: Index, lines: list[Mapping[str, Any]]) -> Rows:
+    vectors = [np.frombuffer(base64.b64decode(line["vector"]), "<f4") for line in lines]
+    full: Floats = np.stack(vectors).astype(np.float32)
+    stored, beside = stored_vectors(full, index.store.schema)
+    texts = [line["text"] for line in lines]
+    ids, documents, starts, ends, metadata = (
+        [line[key] for line in lines] for key in ("id", "document_id", "start", "end", "metadata")
+    )
+    words = terms(texts) if index.store.abilities.has_terms else None
+    return Rows(ids, documents, texts, starts, ends, metadata, stored, beside, words)
