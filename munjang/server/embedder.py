@@ -1,0 +1,140 @@
+"""Embedder: a bi-encoder as the batcher needs it, texts to work and work to vectors.    B texts, D width."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from munjang.bi_encoder import DOCUMENT_PROMPTS, BiEncoder
+from munjang.errors import InputError, unknown
+from munjang.server.errors import Refused
+from munjang.server.lane import Part, Work
+from munjang.text.inputs import pick_prompt
+from munjang.types import Floats, TokenIds
+
+ROLES = {"query": ("query",), "document": DOCUMENT_PROMPTS, "passage": DOCUMENT_PROMPTS}
+Inputs = Sequence[str] | Sequence[Sequence[int]]
+
+
+@dataclass(frozen=True)
+class Embedding:
+    """How a request wants its vectors."""
+
+    prompt_name: str | None = None
+    role: str | None = None  # query or document: the model's own prompt for it
+    normalize: bool | None = None  # None: as the model does it
+    dimensions: int | None = None
+    truncate: bool = True  # False: a text that is too long is an error
+
+
+class Embedder:
+    """A bi-encoder under its name here."""
+
+    def __init__(self, name: str, model: BiEncoder, dimensions: Sequence[int] | None = None) -> None:
+        self.name, self.model = name, model
+        self.dimensions = declared(model) if dimensions is None else tuple(sorted(dimensions))
+        for size in self.dimensions:
+            if not 1 <= size <= model.dimension:
+                raise InputError(f"{name} has vectors of {model.dimension} components; they can't be cut to {size}.")
+
+    def prepare(self, inputs: Inputs, asked: Embedding) -> Work:
+        """Texts, or token ids of this model's tokenizer with or without its special tokens, as work."""
+        self._check_dimensions(asked.dimensions)
+        is_raw = asked.normalize is False
+        if inputs and not isinstance(inputs[0], str):
+            rows = self._with_special(inputs)  # type: ignore[arg-type]
+            return Work(rows, [len(row) for row in rows], ("", is_raw))
+        prompt, texts = self.prompt(asked), [str(text) for text in inputs]
+        tokens = self.model.tokenizer([prompt + text for text in texts])
+        if not asked.truncate and tokens.cut_rows.any():
+            row = int(np.argmax(tokens.cut_rows))
+            raise Refused(
+                "too_large", f"Text {row} has more tokens than the {self.model.max_length} that {self.name} reads."
+            )
+        lengths = tokens.lengths.tolist()
+        if prompt and not self.model.network.includes_prompt:  # the network has to know where the prompt ends
+            return Work(texts, lengths, (prompt, is_raw))
+        return Work(np.split(tokens.ids, np.cumsum(tokens.lengths)[:-1]) if texts else [], lengths, ("", is_raw))
+
+    def prompt(self, asked: Embedding) -> str:
+        """What to put before every text."""
+        if asked.role is not None and asked.prompt_name is None:
+            if asked.role not in ROLES:
+                raise unknown("input_type", asked.role, ROLES)
+            return next((self.model.prompts[name] for name in ROLES[asked.role] if self.model.prompts.get(name)), "")
+        return pick_prompt(None, asked.prompt_name, self.model.prompts, self.model.default_prompt_name)
+
+    def compute(self, parts: Sequence[Part]) -> list[Sequence[Any]]:
+        """Full vectors of a batch; those of equal settings are computed together."""
+        groups: dict[Any, list[int]] = {}
+        for place, part in enumerate(parts):
+            is_ids = not isinstance(part.units[0], str)
+            groups.setdefault((part.settings, is_ids), []).append(place)
+        results: list[Sequence[Any]] = [[]] * len(parts)
+        for ((prompt, is_raw), is_ids), places in groups.items():
+            units = [unit for place in places for unit in parts[place].units]
+            vectors_BD = self.model.encode(
+                TokenIds(units) if is_ids else units,
+                prompt=None if is_ids else prompt,
+                normalize=False if is_raw else None,
+                truncate_dim=self.model.width,
+                progress=False,
+            )
+            start = 0
+            for place in places:
+                end = start + len(parts[place].units)
+                results[place] = list(vectors_BD[start:end])
+                start = end
+        return results
+
+    def finish(self, rows: Sequence[Floats], asked: Embedding) -> Floats:
+        """The vectors as a request wants them, from the full ones."""
+        model = self.model
+        full_BD = np.stack(rows) if rows else np.zeros((0, model.width), np.float32)
+        size = asked.dimensions or model.truncate_dim
+        vectors_BD = full_BD if size is None else full_BD[:, :size]
+        # OpenAI's shorter vectors have unit length; so do ours where the model's have
+        is_unit = asked.normalize or (asked.dimensions and asked.normalize is None and model.network.is_unit)
+        if not is_unit:
+            return np.ascontiguousarray(vectors_BD)
+        lengths_B1 = np.linalg.norm(vectors_BD, axis=1, keepdims=True)
+        unit_BD: Floats = vectors_BD / np.maximum(lengths_B1, 1e-12)
+        return unit_BD
+
+    def _with_special(self, rows: Sequence[Sequence[int]]) -> list[Any]:
+        tokenizer, vocab_size = self.model.tokenizer, self.model.tokenizer.vocab_size
+        before, behind = (ids.tolist() for ids, _ in tokenizer.single.parts)
+        limit = self.model.max_length
+        whole = []
+        for place, row in enumerate(rows):
+            ids = list(row)
+            if not ids or not all(0 <= token < vocab_size for token in ids):
+                raise InputError(
+                    f"Text {place} should be token ids of {self.name}: 0 to {vocab_size - 1}, at least one."
+                )
+            has_special = ids[: len(before)] == before and ids[len(ids) - len(behind) :] == behind
+            ids = ids if has_special else [*before, *ids, *behind]
+            if limit is not None and len(ids) > limit:
+                ids = [*ids[: limit - len(behind)], *behind]
+            whole.append(np.array(ids, np.int32))
+        return whole
+
+    def _check_dimensions(self, asked: int | None) -> None:
+        if asked is None or asked == self.model.dimension or asked in self.dimensions:
+            return
+        sizes = ", ".join(map(str, self.dimensions))
+        there = f"choose from {sizes}" if sizes else "leave dimensions out"
+        raise Refused("invalid", f"{self.name} has no vectors of {asked} components; {there}.", param="dimensions")
+
+
+def declared(model: BiEncoder) -> tuple[int, ...]:
+    """Sizes that the model's config.json says its vectors may be cut to (`matryoshka_dimensions`); most say none."""
+    folder = model.model.folder
+    path = None if folder is None else Path(folder) / "config.json"
+    if path is None or not path.is_file():
+        return ()
+    sizes = json.loads(path.read_text(encoding="utf-8")).get("matryoshka_dimensions") or []
+    return tuple(sorted(size for size in sizes if isinstance(size, int) and 1 <= size <= model.dimension))

@@ -1,0 +1,86 @@
+"""Errors as each API says them: one table of what can go wrong, one function per API's shape."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from munjang.errors import InputError, MunjangError
+from munjang.server.batcher import Closed
+from munjang.server.lane import Full
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Status by API, and what OpenAI and TEI call it."""
+
+    status: int
+    tei_status: int
+    openai_type: str
+    tei_type: str
+
+
+KINDS = {
+    "invalid": Kind(400, 422, "invalid_request_error", "Validation"),
+    "unauthorized": Kind(401, 401, "authentication_error", "Unauthorized"),
+    "host": Kind(403, 403, "permission_error", "Forbidden"),
+    "not_found": Kind(404, 404, "invalid_request_error", "NotFound"),
+    "method": Kind(405, 405, "invalid_request_error", "Validation"),
+    "slow": Kind(408, 408, "invalid_request_error", "Validation"),
+    "too_large": Kind(413, 413, "invalid_request_error", "Validation"),
+    "overloaded": Kind(429, 429, "rate_limit_error", "Overloaded"),
+    "model": Kind(500, 424, "server_error", "Backend"),
+    "internal": Kind(500, 500, "server_error", "Internal"),
+    "closing": Kind(503, 503, "server_error", "Unhealthy"),
+}
+
+
+class Refused(MunjangError):
+    """A request that gets an error for an answer. `param` and `code` are shown by OpenAI's shape alone."""
+
+    def __init__(
+        self, kind: str, message: str, param: str | None = None, code: str | None = None, retry_s: int | None = None
+    ) -> None:
+        super().__init__(message)
+        self.kind, self.message, self.param, self.code, self.retry_s = kind, message, param, code, retry_s
+
+
+def refusal(error: Exception) -> Refused:
+    """What a client may know of an error: our own say what is wrong, others only that something is."""
+    if isinstance(error, Refused):
+        return error
+    if isinstance(error, Full):
+        return Refused("overloaded", str(error), code="rate_limit_exceeded", retry_s=error.retry_s)
+    if isinstance(error, Closed):
+        return Refused("closing", str(error), retry_s=1)
+    if isinstance(error, InputError):
+        return Refused("invalid", str(error))
+    if isinstance(error, MunjangError):
+        return Refused("model", str(error))
+    return Refused("internal", "Something went wrong here; the server's log has more under this request's id.")
+
+
+def _openai(refused: Refused) -> dict[str, Any]:
+    kind = KINDS[refused.kind]
+    fields = {"message": refused.message, "type": kind.openai_type, "param": refused.param, "code": refused.code}
+    return {"error": fields}
+
+
+def _cohere(refused: Refused) -> dict[str, Any]:
+    return {"message": refused.message}
+
+
+def _tei(refused: Refused) -> dict[str, Any]:
+    return {"error": refused.message, "error_type": KINDS[refused.kind].tei_type}
+
+
+SHAPES: dict[str, Callable[[Refused], dict[str, Any]]] = {"/v1/": _openai, "/v2/": _cohere}
+
+
+def answer(refused: Refused, path: str) -> tuple[int, dict[str, Any], dict[str, str]]:
+    """Status, body and headers for a path."""
+    shape = next((shape for start, shape in SHAPES.items() if path.startswith(start)), _tei)
+    kind = KINDS[refused.kind]
+    headers = {} if refused.retry_s is None else {"retry-after": str(refused.retry_s)}
+    if refused.kind == "unauthorized":
+        headers["www-authenticate"] = "Bearer"
+    return (kind.tei_status if shape is _tei else kind.status), shape(refused), headers

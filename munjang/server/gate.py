@@ -1,0 +1,137 @@
+"""The gate before every route: request ids, allowed hosts, keys, size of bodies, a log line and no stack trace ever."""
+
+import asyncio
+import json
+import logging
+import re
+import time
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic_core import to_json
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from munjang.server.errors import Refused, answer, refusal
+from munjang.server.metrics import Metrics
+from munjang.server.rules import Rules
+
+LOG = logging.getLogger("munjang.server")
+REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}\Z")
+CLIENT_GONE = 499  # nginx's number; nobody reads the answer, the log does
+
+
+class ClientGone(Exception):
+    """The client went away before its answer."""
+
+
+class Gate:
+    """ASGI in, ASGI out; reads the whole body first, so that routes never see one that is too large or too slow."""
+
+    def __init__(self, app: ASGIApp, rules: Rules, metrics: Metrics) -> None:
+        self.app, self.rules, self.metrics = app, rules, metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self.app(scope, receive, send)
+            return
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        given = headers.get("x-request-id", "")
+        id = given if REQUEST_ID.match(given) else uuid.uuid4().hex
+        facts: dict[str, Any] = {}  # what routes tell the log
+        scope.setdefault("state", {})["facts"] = facts
+        started_s, status = time.monotonic(), 0
+
+        async def sending(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message = {**message, "headers": [*message.get("headers", []), (b"x-request-id", id.encode())]}
+            await send(message)
+
+        try:
+            self.rules.check(scope, headers)
+            body = await asyncio.wait_for(self._body(receive), self.rules.body_timeout_s)
+            await self.app(scope, _replaying(body, receive), sending)
+        except ClientGone:
+            status = CLIENT_GONE
+        except TimeoutError:
+            await _refuse(Refused("slow", "The body did not arrive in time."), scope["path"], sending)
+        except Exception as error:
+            facts |= _where(error)
+            if not status:  # else the answer has begun, and nothing else can be said
+                await _refuse(refusal(error), scope["path"], sending)
+        finally:
+            self._record(id, scope, status, time.monotonic() - started_s, facts)
+
+    async def _body(self, receive: Receive) -> bytes:
+        parts: list[bytes] = []
+        size = 0
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise ClientGone
+            parts.append(message.get("body", b""))
+            size += len(parts[-1])
+            if size > self.rules.max_body_bytes:
+                raise self.rules.too_large()
+            if not message.get("more_body", False):
+                return b"".join(parts)
+
+    def _record(self, id: str, scope: Scope, status: int, seconds: float, facts: dict[str, Any]) -> None:
+        # the route's pattern: what stands in a path or behind its ? may be a text
+        path = getattr(scope.get("route"), "path", "unknown")
+        self.metrics.count("te_request_count", method=path)
+        self.metrics.observe("te_request_duration", seconds, method=path)
+        if status == CLIENT_GONE:
+            self.metrics.count("te_request_cancelled", method=path)
+        elif status < 400:
+            self.metrics.count("te_request_success", method=path)
+        else:
+            self.metrics.count("te_request_failure", err=str(status))
+        line = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "request_id": id,
+            "method": scope["method"],
+            "path": path,
+            "status": status,
+            "ms": round(seconds * 1000, 1),
+        }
+        LOG.info(json.dumps(line | facts))
+
+
+async def _refuse(refused: Refused, path: str, send: Send) -> None:
+    status, content, more = answer(refused, path)
+    body = to_json(content)
+    headers: Sequence[tuple[str, str]] = [
+        ("content-type", "application/json"),
+        ("content-length", str(len(body))),
+        *more.items(),
+    ]
+    encoded = [(name.encode(), value.encode()) for name, value in headers]
+    await send({"type": "http.response.start", "status": status, "headers": encoded})
+    await send({"type": "http.response.body", "body": body})
+
+
+def _replaying(body: bytes, receive: Receive) -> Receive:
+    """The body that was read already, then whatever else comes: that the client has gone."""
+    is_read = False
+
+    async def replayed() -> Message:
+        nonlocal is_read
+        if is_read:
+            return await receive()
+        is_read = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return replayed
+
+
+def _where(error: Exception) -> dict[str, Any]:
+    """Kind and place of an error for the log; not its message, which may quote a text."""
+    trace, place = error.__traceback__, ""
+    while trace is not None:
+        place = f"{trace.tb_frame.f_code.co_filename.rpartition('/')[2]}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return {"error": type(error).__name__, "at": place}

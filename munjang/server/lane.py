@@ -1,0 +1,138 @@
+"""Lane: the queue of one model, oldest request first, from which batches are taken by a budget of tokens.
+
+A request is a row of units (texts, or pairs of texts), each with its tokens; it may take several batches.
+"""
+
+import asyncio
+import math
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from munjang.errors import InputError, MunjangError
+
+MAX_RETRY_S = 60  # what a client is asked to wait at most
+
+
+class Full(MunjangError):
+    """The queue is full; `retry_s` is when there should be room again."""
+
+    def __init__(self, name: str, max_queue: int, retry_s: int) -> None:
+        super().__init__(f"{name} has {max_queue} requests waiting already; try again in {retry_s} s.")
+        self.retry_s = retry_s
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a request asks for: units, the tokens of each, and the settings that all of them share."""
+
+    units: Sequence[Any]
+    tokens: Sequence[int]
+    settings: Hashable = None
+
+
+@dataclass(eq=False)
+class Request:
+    """Work that waits for its results."""
+
+    work: Work
+    arrived_s: float
+    future: "asyncio.Future[list[Any]]"
+    num_taken: int = 0  # units that are in a batch, or done
+    results: list[Any] = field(default_factory=list)
+
+    @property
+    def is_taken(self) -> bool:
+        return self.num_taken == len(self.work.units)
+
+
+@dataclass(frozen=True)
+class Part:
+    """The units of one request that are in a batch."""
+
+    request: Request
+    start: int
+    end: int
+
+    @property
+    def units(self) -> Sequence[Any]:
+        return self.request.work.units[self.start : self.end]
+
+    @property
+    def settings(self) -> Hashable:
+        return self.request.work.settings
+
+    @property
+    def num_tokens(self) -> int:
+        return sum(self.request.work.tokens[self.start : self.end])
+
+
+Compute = Callable[[Sequence[Part]], Sequence[Sequence[Any]]]  # a result for every unit of every part
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a lane holds and how it packs."""
+
+    max_batch_tokens: int = 4096
+    max_queue: int = 512  # requests, from their arrival to their answer
+    max_wait_ms: int = 50  # for so long a request may be overtaken by smaller ones
+
+    def __post_init__(self) -> None:
+        for name in ("max_batch_tokens", "max_queue"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} must be at least 1, not {getattr(self, name)}.")
+        if self.max_wait_ms < 0:
+            raise InputError(f"max_wait_ms can't be below 0; it is {self.max_wait_ms}.")
+
+
+@dataclass(eq=False)
+class Lane:
+    """The queue of one model."""
+
+    name: str
+    compute: Compute
+    limits: Limits = field(default_factory=Limits)
+    waiting: list[Request] = field(default_factory=list)
+    num_inside: int = 0  # requests between arrival and answer
+    used_s: float = 0.0  # of computing, for taking turns
+    rate: float = 0.0  # tokens a second, as it was lately
+    is_busy: bool = False
+
+    def take(self, now_s: float) -> list[Part]:
+        """The next batch: the oldest request first; later ones fill what it leaves, unless someone waits too long."""
+        left, parts = self.limits.max_batch_tokens, list[Part]()
+        for request in list(self.waiting):
+            if request.future.done():  # its client is gone
+                self.waiting.remove(request)
+                continue
+            start, tokens = request.num_taken, request.work.tokens
+            end = start
+            # a unit that is larger than any batch goes alone
+            while end < len(tokens) and (tokens[end] <= left or not (parts or end > start)):
+                left -= tokens[end]
+                end += 1
+            if end > start:
+                request.num_taken = end
+                parts.append(Part(request, start, end))
+            if request.is_taken:
+                self.waiting.remove(request)
+            elif (now_s - request.arrived_s) * 1000 >= self.limits.max_wait_ms:
+                break
+            if left <= 0:
+                break
+        return parts
+
+    def computed(self, parts: Sequence[Part]) -> list[Sequence[Any] | Exception]:
+        """Results of a batch; where it fails, of each request alone, so that one bad text is the only one to fail."""
+        try:
+            return list(self.compute(parts))
+        except Exception as error:
+            if len(parts) == 1:
+                return [error]
+        return [self.computed([part])[0] for part in parts]
+
+    def retry_s(self) -> int:
+        """When what waits now will be done, as far as one can tell."""
+        tokens = sum(sum(request.work.tokens[request.num_taken :]) for request in self.waiting)
+        return max(1, min(MAX_RETRY_S, math.ceil(tokens / self.rate))) if self.rate else 1

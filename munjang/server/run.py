@@ -1,0 +1,106 @@
+"""Running an application: a socket, uvicorn on it, and an orderly end on SIGTERM or Ctrl-C."""
+
+import asyncio
+import errno
+import logging
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from ipaddress import ip_address
+
+import uvicorn
+
+from munjang.errors import InputError
+from munjang.server.gate import LOG, Gate
+from munjang.server.service import Service
+
+BACKLOG = 2048
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A socket at an address; 0 is any free port."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind((host, port))
+        bound.listen(BACKLOG)  # here: another server may be bound to the same port, and not listen yet
+    except (OSError, OverflowError) as error:
+        bound.close()
+        if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+            raise InputError(f"Port {port} of {host} is in use; choose another with --port, or 0 for any.") from None
+        raise InputError(f"Can't listen at {host}, port {port}: {error}.") from None
+    return bound
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address is reached from this machine alone."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def address_of(bound: socket.socket) -> str:
+    """The URL of a socket."""
+    host, port = bound.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+class Server(uvicorn.Server):
+    """uvicorn that says when it is ready, and ends with success when it is asked to."""
+
+    def __init__(self, app: Gate, service: Service, drain_s: int, on_start: Callable[[], None]) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                lifespan="on",
+                timeout_graceful_shutdown=drain_s,
+            )
+        )
+        self.service, self.on_start = service, on_start
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, then say so."""
+        await super().startup(sockets)
+        if self.started:
+            self.on_start()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Let the clients that are here finish."""
+        self.service.is_ready = False
+        await super().shutdown(sockets)
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """As uvicorn does, but the signal is not raised once more at the end: a server that drained has succeeded."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def run(app: Gate, service: Service, bound: socket.socket, drain_s: int, on_start: Callable[[], None]) -> None:
+    """Serve until a signal comes."""
+    server = Server(app, service, drain_s, on_start)
+    asyncio.run(server.serve(sockets=[bound]))
+
+
+def log_to_stderr(is_quiet: bool) -> None:
+    """Our JSON lines, and of uvicorn only what went wrong."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    LOG.handlers, LOG.propagate = [handler], False
+    LOG.setLevel(logging.WARNING if is_quiet else logging.INFO)
+    logging.getLogger("uvicorn").setLevel(logging.CRITICAL)

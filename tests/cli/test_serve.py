@@ -1,0 +1,111 @@
+"""munjang serve: from the command to an answer, and to an orderly end."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from munjang.cli import main
+from munjang.cli.serve import KEY_VARIABLE, Options, keys_of, named, rules_of
+
+pytest.importorskip("fastapi")
+httpx = pytest.importorskip("httpx")
+ROOT = Path(__file__).parents[2]
+
+
+def failed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(["serve", *arguments]) == 2
+    return capsys.readouterr().err
+
+
+def test_names() -> None:
+    assert named("small=models/ko-en") == ("small", "models/ko-en")
+    assert named("models/ko-en/") == ("ko-en", "models/ko-en/")
+    assert named("/a=b/c") == ("c", "/a=b/c")
+
+
+def test_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(KEY_VARIABLE, raising=False)
+    file = tmp_path / "keys"
+    file.write_text("one\ntwo\n")
+    assert keys_of(Options()) == ()
+    assert keys_of(Options(host="0.0.0.0", api_key_file=str(file))) == ("one", "two")
+    monkeypatch.setenv(KEY_VARIABLE, "three")
+    assert keys_of(Options()) == ("three",)
+    assert keys_of(Options(host="0.0.0.0", no_auth=True)) == ()
+
+
+def test_hosts() -> None:
+    options = Options(host="10.0.0.7", allowed_host=("Search.Example",))
+    assert {"10.0.0.7", "search.example", "localhost"} <= set(rules_of(options, ()).hosts)
+    assert rules_of(Options(allowed_host=("*",)), ()).hosts == ()
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.0.1", "some.name"])
+def test_others_need_a_key(host: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(KEY_VARIABLE, raising=False)
+    assert f"who reaches {host} could use this server" in failed(capsys, "--host", host, "--model", "x=y")
+
+
+def test_what_can_be_wrong(tmp_path: Path, tiny_bert: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "empty").write_text("\n")
+    model = ("--port", "0", "--model")
+    assert "Nothing to serve" in failed(capsys, "--port", "0")
+    assert "holds no key" in failed(capsys, "--api-key-file", str(tmp_path / "empty"), *model, "x=y")
+    assert "no folder" in failed(capsys, *model, f"x={tmp_path}/nothing")
+    assert "NAME=PATH" in failed(capsys, *model, "x=")
+    assert "Two models are called 'x'" in failed(capsys, *model, f"x={tiny_bert}", f"x={tiny_bert}")
+    assert "max_queue must be at least 1" in failed(capsys, *model, f"x={tiny_bert}", "--max-queue", "0")
+    assert "can't be cut to 1000" in failed(capsys, *model, f"x={tiny_bert}", "--dimensions", "1000")
+
+
+def test_port_in_use(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = str(other.getsockname()[1])
+        assert f"Port {port} of 127.0.0.1 is in use" in failed(capsys, "--port", port, "--model", "x=y")
+    assert "Can't listen" in failed(capsys, "--port", "99999", "--model", "x=y")
+
+
+def test_sigterm_during_work(tiny_bert: Path, make: Callable[..., Path], tmp_path: Path) -> None:
+    """What was asked before is answered, the process ends with success, and its log is JSON without texts."""
+    ranker = make("bert", kind="cross", num_labels=1)
+    models = ["--model", f"tiny={tiny_bert}", "--reranker", f"ranker={ranker}"]
+    # batches so small that the work takes far longer than the signal
+    command = [sys.executable, "-m", "munjang.cli", "serve", "--port", "0", *models, "--max-batch-tokens", "100"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", KEY_VARIABLE: "the-key"}
+    log = tmp_path / "log"
+    with log.open("w") as errors:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment)
+    try:
+        assert process.stdout is not None
+        greeting = process.stdout.readline()
+        assert greeting.startswith("Munjang serves tiny, ranker at http://127.0.0.1:"), log.read_text()
+        url, statuses = greeting.split()[-1], list[int]()
+        headers = {"authorization": "Bearer the-key"}
+
+        def ask() -> None:
+            texts = [f"secret {n} " * 40 for n in range(1000)]
+            answer = httpx.post(f"{url}/embed", json={"inputs": texts}, headers=headers, timeout=30)
+            statuses.append(answer.status_code)
+
+        assert httpx.post(f"{url}/embed", json={"inputs": "a"}).status_code == 401
+        asking = threading.Thread(target=ask)
+        asking.start()
+        while 'te_queue_size{model="tiny"} 1' not in httpx.get(f"{url}/metrics", headers=headers).text:
+            assert asking.is_alive()
+        process.send_signal(signal.SIGTERM)
+        asking.join(30)
+        assert statuses == [200]
+        assert process.wait(20) == 0
+    finally:
+        process.kill()
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert (lines[-1]["path"], lines[-1]["status"], lines[-1]["texts"]) == ("/embed", 200, 1000)
+    assert "secret" not in log.read_text()

@@ -1,0 +1,62 @@
+"""A real server on a free port, in a thread; a model whose batches can be held up, and which remembers them."""
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from munjang.server.app import create_app
+from munjang.server.embedder import Embedder
+from munjang.server.lane import Part
+from munjang.server.rules import Rules
+from munjang.server.run import Server, address_of, bind
+from munjang.server.service import Service
+
+
+class Watched(Embedder):
+    """Computes as any embedder does, once `may_go` is set; `sizes` are the units of each batch."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.may_go, self.sizes = threading.Event(), list[int]()
+        self.may_go.set()
+
+    def compute(self, parts: Sequence[Part]) -> list[Sequence[Any]]:
+        assert self.may_go.wait(20)
+        self.sizes.append(sum(len(part.units) for part in parts))
+        return super().compute(parts)
+
+
+@dataclass
+class Running:
+    """A server that runs."""
+
+    url: str
+    service: Service
+    client: httpx.Client
+
+    def num_inside(self) -> int:
+        return sum(lane.num_inside for lane in self.service.batcher.lanes.values())
+
+
+@contextmanager
+def running(service: Service, rules: Rules | None = None) -> Iterator[Running]:
+    """Serve until the block ends; then drain."""
+    import asyncio
+
+    bound, started = bind("127.0.0.1", 0), threading.Event()
+    server = Server(create_app(service, rules or Rules()), service, 10, started.set)
+    thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[bound])))
+    thread.start()
+    try:
+        assert started.wait(20)
+        with httpx.Client(base_url=address_of(bound), timeout=20) as client:
+            yield Running(address_of(bound), service, client)
+    finally:
+        server.should_exit = True
+        thread.join(20)
+        bound.close()
+    assert not thread.is_alive()

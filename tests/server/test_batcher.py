@@ -1,0 +1,183 @@
+"""Lanes on an event loop: turns, drops, a full queue, failures, draining. The computing is a list of what was asked."""
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from munjang.bi_encoder import BiEncoder
+from munjang.server.batcher import Batcher, Closed
+from munjang.server.embedder import Embedder, Embedding
+from munjang.server.lane import Full, Lane, Limits, Part, Work
+
+
+class Held:
+    """Computing that waits until it may go, and remembers its batches."""
+
+    def __init__(self) -> None:
+        self.may_go, self.batches = threading.Event(), list[list[Any]]()
+
+    def __call__(self, parts: Sequence[Part]) -> list[Sequence[Any]]:
+        assert self.may_go.wait(10)
+        self.batches.append([unit for part in parts for unit in part.units])
+        if any(unit == "poison" for part in parts for unit in part.units):
+            raise RuntimeError("poison")
+        return [[f"<{unit}>" for unit in part.units] for part in parts]
+
+
+def work(*units: str, tokens: int = 1) -> Any:
+    return lambda: Work(list(units), [tokens] * len(units))
+
+
+async def until(condition: Any) -> None:
+    for _ in range(2000):
+        if condition():
+            return
+        await asyncio.sleep(0.005)
+    raise AssertionError("did not happen")
+
+
+def test_requests_that_wait_are_packed_together() -> None:
+    async def scene() -> tuple[Held, list[Any]]:
+        held, batcher = Held(), Batcher()
+        lane = batcher.add(Lane("a", held, Limits(max_batch_tokens=8)))
+        asked = [asyncio.ensure_future(batcher.ask(lane, work(f"{n}.0", f"{n}.1"))) for n in range(5)]
+        await until(lambda: len(lane.waiting) == 4)  # the first is being computed
+        held.may_go.set()
+        answers = [results for _, results in await asyncio.gather(*asked)]
+        await batcher.drain()
+        return held, answers
+
+    held, answers = asyncio.run(scene())
+    assert answers == [[f"<{n}.0>", f"<{n}.1>"] for n in range(5)]
+    assert [len(batch) for batch in held.batches] == [2, 8]
+
+
+def test_lanes_take_turns() -> None:
+    """Ten batches wait in one lane when the other gets its first: it does not wait for all of them."""
+
+    async def scene() -> list[str]:
+        order: list[str] = []
+        go = threading.Event()
+
+        def computing(name: str) -> Any:
+            def compute(parts: Sequence[Part]) -> list[Sequence[Any]]:
+                assert go.wait(10)
+                threading.Event().wait(0.005)
+                order.append(name)
+                return [part.units for part in parts]
+
+            return compute
+
+        batcher = Batcher()
+        many, few = (batcher.add(Lane(name, computing(name), Limits(1))) for name in ("many", "few"))
+        asked = [asyncio.ensure_future(batcher.ask(many, work(str(n)))) for n in range(10)]
+        await until(lambda: len(many.waiting) == 9)
+        asked += [asyncio.ensure_future(batcher.ask(few, work(str(n)))) for n in range(3)]
+        await until(lambda: len(few.waiting) == 3)
+        go.set()
+        await asyncio.gather(*asked)
+        await batcher.drain()
+        return order
+
+    order = asyncio.run(scene())
+    assert sorted(order) == ["few"] * 3 + ["many"] * 10
+    assert max(place for place, name in enumerate(order) if name == "few") <= 8
+
+
+def test_cancelled_work_is_not_computed() -> None:
+    async def scene() -> tuple[Held, int]:
+        held, batcher = Held(), Batcher()
+        lane = batcher.add(Lane("a", held, Limits(max_batch_tokens=1)))
+        asked = [asyncio.ensure_future(batcher.ask(lane, work(str(n)))) for n in range(4)]
+        await until(lambda: len(lane.waiting) == 3)
+        asked[2].cancel()
+        await asyncio.sleep(0)
+        held.may_go.set()
+        await asyncio.gather(*asked, return_exceptions=True)
+        await batcher.drain()
+        return held, lane.num_inside
+
+    held, num_inside = asyncio.run(scene())
+    assert held.batches == [["0"], ["1"], ["3"]]
+    assert num_inside == 0
+
+
+def test_a_full_queue_refuses_and_loses_nothing() -> None:
+    async def scene() -> list[Any]:
+        held, batcher = Held(), Batcher()
+        lane = batcher.add(Lane("a", held, Limits(max_queue=3)))
+        asked = [asyncio.ensure_future(batcher.ask(lane, work(str(n)))) for n in range(5)]
+        await until(lambda: lane.num_inside == 3)
+        held.may_go.set()
+        found = await asyncio.gather(*asked, return_exceptions=True)
+        again = await batcher.ask(lane, work("again"))
+        await batcher.drain()
+        return [*found, again]
+
+    *found, again = asyncio.run(scene())
+    assert [results for _, results in found[:3]] == [["<0>"], ["<1>"], ["<2>"]]
+    assert all(isinstance(error, Full) for error in found[3:])
+    assert again[1] == ["<again>"]
+
+
+def test_a_failure_goes_to_its_own_request() -> None:
+    async def scene() -> list[Any]:
+        held, batcher = Held(), Batcher()
+        lane = batcher.add(Lane("a", held))
+        asked = [asyncio.ensure_future(batcher.ask(lane, work(text))) for text in ("first", "good", "poison", "fine")]
+        await until(lambda: len(lane.waiting) == 3)
+        held.may_go.set()
+        found = await asyncio.gather(*asked, return_exceptions=True)
+        with pytest.raises(ZeroDivisionError):
+            await batcher.ask(lane, lambda: 1 // 0)  # type: ignore[arg-type, return-value]
+        assert lane.num_inside == 0
+        await batcher.drain()
+        return found
+
+    first, good, poison, fine = asyncio.run(scene())
+    assert [first[1], good[1], fine[1]] == [["<first>"], ["<good>"], ["<fine>"]]
+    assert isinstance(poison, RuntimeError)
+
+
+def test_draining_finishes_what_is_here_and_takes_nothing_new() -> None:
+    async def scene() -> Any:
+        held, batcher = Held(), Batcher()
+        lane = batcher.add(Lane("a", held))
+        asked = asyncio.ensure_future(batcher.ask(lane, work("here")))
+        await until(lambda: lane.is_busy)
+        draining = asyncio.ensure_future(batcher.drain())
+        await asyncio.sleep(0)
+        with pytest.raises(Closed):
+            await batcher.ask(lane, work("late"))
+        held.may_go.set()
+        await draining
+        return (await asked)[1]
+
+    assert asyncio.run(scene()) == ["<here>"]
+
+
+def test_the_loop_goes_on_while_a_real_model_computes(model: BiEncoder) -> None:
+    """Vectors of packed requests are those of `encode` (1e-5: a batch of another size adds in another order)."""
+    embedder, texts = Embedder("tiny", model), [["hello world"], ["나는 오늘 " * 30, "a"], ["the cat " * 20] * 3]
+
+    async def scene() -> tuple[list[Any], int]:
+        batcher = Batcher()
+        lane = batcher.add(Lane("tiny", embedder.compute, Limits(max_batch_tokens=64)))
+        prepared = [lambda each=each: embedder.prepare(each, Embedding()) for each in texts]
+        asked = asyncio.gather(*[batcher.ask(lane, prepare) for prepare in prepared])
+        num_ticks = 0
+        while not asked.done():
+            await asyncio.sleep(0)
+            num_ticks += 1
+        found = await asked
+        await batcher.drain()
+        return found, num_ticks
+
+    found, num_ticks = asyncio.run(scene())
+    assert num_ticks > 1
+    for each, (_, rows) in zip(texts, found, strict=True):
+        np.testing.assert_allclose(np.stack(rows), model.encode(each), atol=1e-5)

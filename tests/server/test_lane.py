@@ -1,0 +1,86 @@
+"""How batches are taken from a queue: by hand, with a clock that the test sets."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from munjang.errors import InputError
+from munjang.server.lane import Full, Lane, Limits, Request, Work
+
+
+def lane_of(*requests: tuple[float, list[int]], budget: int = 10, max_wait_ms: int = 50) -> Lane:
+    """A lane with requests that arrived then, with units of so many tokens each."""
+    lane = Lane("x", lambda parts: [part.units for part in parts], Limits(budget, 8, max_wait_ms))
+    loop = asyncio.new_event_loop()
+    for name, (arrived_s, tokens) in enumerate(requests):
+        units = [f"{name}.{place}" for place in range(len(tokens))]
+        lane.waiting.append(Request(Work(units, tokens), arrived_s, loop.create_future()))
+    loop.close()
+    return lane
+
+
+def batches(lane: Lane, now_s: float = 0.0) -> list[list[Any]]:
+    found = []
+    while parts := lane.take(now_s):
+        found.append([unit for part in parts for unit in part.units])
+    return found
+
+
+def test_requests_share_a_batch() -> None:
+    assert batches(lane_of((0, [3, 3]), (0, [4]), (0, [5]))) == [["0.0", "0.1", "1.0"], ["2.0"]]
+
+
+def test_a_large_request_takes_several_batches() -> None:
+    assert batches(lane_of((0, [6, 6, 6]), (0, [6]))) == [["0.0"], ["0.1"], ["0.2"], ["1.0"]]
+
+
+def test_a_small_one_fills_what_is_left_over() -> None:
+    assert batches(lane_of((0, [7]), (0, [8]), (0, [3]))) == [["0.0", "2.0"], ["1.0"]]
+
+
+def test_nobody_is_overtaken_for_longer_than_max_wait() -> None:
+    """The second has waited 60 ms when the batch is made: the third may no longer pass it, though it would fit."""
+    requests = ((0.0, [7]), (0.0, [8]), (0.05, [3]))
+    assert batches(lane_of(*requests), now_s=0.049) == [["0.0", "2.0"], ["1.0"]]
+    assert batches(lane_of(*requests), now_s=0.060) == [["0.0"], ["1.0"], ["2.0"]]
+
+
+def test_a_unit_larger_than_a_batch_goes_alone() -> None:
+    assert batches(lane_of((0, [2, 25]), (0, [1]))) == [["0.0", "1.0"], ["0.1"]]
+
+
+def test_who_is_gone_is_left_out() -> None:
+    lane = lane_of((0, [3]), (0, [3]), (0, [3]))
+    lane.waiting[1].future.cancel()
+    assert batches(lane) == [["0.0", "2.0"]]
+    assert lane.waiting == []
+
+
+def test_one_bad_request_fails_alone() -> None:
+    def compute(parts: Any) -> list[Any]:
+        if any("1.0" in part.units for part in parts):
+            raise RuntimeError("bad")
+        return [part.units for part in parts]
+
+    lane = lane_of((0, [1]), (0, [1]), (0, [1]))
+    lane.compute = compute
+    first, second, third = lane.computed(lane.take(0.0))
+    assert (first, third) == (["0.0"], ["2.0"])
+    assert isinstance(second, RuntimeError)
+
+
+def test_retry_after_what_waits_is_done() -> None:
+    lane = lane_of((0, [30]), (0, [70]))
+    assert lane.retry_s() == 1  # nothing measured yet
+    lane.rate = 20.0
+    assert lane.retry_s() == 5
+    lane.rate = 0.01
+    assert lane.retry_s() == 60
+    assert "try again in 5 s" in str(Full("x", 8, 5))
+
+
+@pytest.mark.parametrize("limits", [(0, 1, 1), (1, 0, 1), (1, 1, -1)])
+def test_limits_are_checked(limits: tuple[int, int, int]) -> None:
+    with pytest.raises(InputError):
+        Limits(*limits)
