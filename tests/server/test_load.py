@@ -11,7 +11,9 @@ from munjang.bi_encoder import BiEncoder
 
 pytest.importorskip("fastapi")
 pytest.importorskip("uvicorn")
-httpx = pytest.importorskip("httpx")
+pytest.importorskip("httpx")
+import httpx
+
 from munjang.server.lane import Limits
 from munjang.server.service import Service
 from tests.server.running import Running, Watched, running
