@@ -5,7 +5,7 @@ searched too. Candidates are scored once more with the full vectors, so int8 and
 scalar quantization for int8, RaBitQ's bits for binary.
 """
 
-import math
+import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,26 +16,21 @@ from typing import Any
 
 import numpy as np
 
-from munjang.errors import InputError, MissingExtra, MunjangError
+from munjang.errors import InputError, MissingExtra
 from munjang.stores.base import Abilities, Found, Rows, Schema, StoreError
 from munjang.stores.checks import agreed, asked, check_fields, check_queries, check_rows, check_schema
 from munjang.stores.filters import Filter, check
 from munjang.stores.lance_folder import Folder, Record
-from munjang.stores.scoring import best, rescored
+from munjang.stores.lance_search import Nearest, by_words
+from munjang.stores.lance_table import build_indexes, create_table, engine, probes
 from munjang.types import Floats
 
 ABILITIES = Abilities(
     vectors=("float32", "float16", "int8", "binary"), metrics=("cosine", "dot", "euclidean"), has_terms=True
 )
-METRICS = {"cosine": "cosine", "dot": "dot", "euclidean": "l2"}
-INDEX_ROWS = 50_000  # below, reading every row takes some milliseconds
 MAX_IDS = 1_000  # of one expression
 MAX_FRAGMENTS = 100  # every add leaves one, and a read opens them all
 KEEP_VERSIONS = timedelta(hours=1)  # for those who are still reading them
-SLACK, HALF_SLACK = 1e-5, 1e-2  # distances of the engine and scores of ours differ by rounding
-KEY_ROWS = 10_000  # from here on, ids are found by an index
-NUM_PROBES = 32
-OVERSAMPLE, MIN_CANDIDATES = 2, 50  # of an index, for scoring once more
 
 
 class LanceStore:
@@ -47,13 +42,14 @@ class LanceStore:
         self._folder, self._record, self._database = folder, record, database
         self._lock = threading.RLock()
         self._stamp: tuple[Any, ...] = ()
-        with _engine(f"The store in {folder.path} can't be opened"):
+        with engine(f"The store in {folder.path} can't be opened"):
             self._table = database.open_table(folder.name)
         self._refresh()
 
     @classmethod
     def open(cls, location: str, schema: Schema | None, create: bool, name: str) -> "LanceStore":
         """The store of this name in a folder; a new one if there is none and a schema is given."""
+        os.environ.setdefault("LANCEDB_LOG", "error")  # its warnings are about the engine, not about what people did
         try:
             import lancedb
         except ImportError as error:
@@ -64,9 +60,9 @@ class LanceStore:
             new = asked(schema, create, location)
             check_schema(new, ABILITIES, "LanceDB")
             with folder.writing():
-                record = folder.read() or _create(lancedb, folder, new)  # another process may have been faster
+                record = folder.read() or create_table(lancedb, folder, new)  # another process may have been faster
         agreed(record.schema, schema, location)
-        with _engine(f"The folder {location} can't be opened"):
+        with engine(f"The folder {location} can't be opened"):
             database = lancedb.connect(folder.path)
         return cls(folder, record, database)
 
@@ -82,17 +78,18 @@ class LanceStore:
                 record = self._folder.read()
                 if record is None:
                     raise StoreError(f"The store in {self._folder.path} is gone.")
-                with _engine("LanceDB can't read the store"):
+                with engine("LanceDB can't read the store"):
                     self._table.checkout_latest()
                     indexes = {index.columns[0] for index in self._table.list_indices()}
-                self._record, self._is_indexed, self._stamp = record, "vector" in indexes, stamp
+                self._record, self._stamp = record, stamp
+                self._num_probes = probes(record.num_trained) if "vector" in indexes else 0
             return self._table
 
     @contextmanager
     def _writing(self) -> Iterator[Any]:
         with self._lock, self._folder.writing():
             table = self._refresh()
-            with _engine("LanceDB can't write"):
+            with engine("LanceDB can't write"):
                 yield table
 
     def _expression(self, where: Filter) -> Any:
@@ -188,7 +185,7 @@ class LanceStore:
 
         self._refresh()
         schema, numbers = self.schema, self._record.numbers
-        with _engine("LanceDB can't read"):
+        with engine("LanceDB can't read"):
             table = self._select("id", ids, read_columns(schema, numbers, with_vectors))
         place_of = {row_id: place for place, row_id in enumerate(table.column("id").to_pylist())}
         places = np.array([place_of[each] for each in ids if each in place_of], np.int64)
@@ -197,7 +194,7 @@ class LanceStore:
     def passages(self, document_ids: Sequence[str]) -> dict[str, list[str]]:
         self._refresh()
         found: dict[str, list[tuple[int, str]]] = {document_id: [] for document_id in document_ids}
-        with _engine("LanceDB can't read"):
+        with engine("LanceDB can't read"):
             rows = self._select("document_id", document_ids, ["id", "document_id", "start"]).to_pylist()
         for row in rows:
             if row["document_id"] in found:
@@ -206,7 +203,7 @@ class LanceStore:
 
     def count(self, where: Filter | None = None) -> int:
         table = self._refresh()
-        with _engine("LanceDB can't read"):
+        with engine("LanceDB can't read"):
             if where is None:
                 return int(table.count_rows())
             query = table.search().where(self._expression(where)).select(["start"])
@@ -217,7 +214,7 @@ class LanceStore:
 
         table = self._refresh()
         schema, numbers = self.schema, self._record.numbers
-        with _engine("LanceDB can't read"):  # now, not when the first batch is asked for
+        with engine("LanceDB can't read"):  # now, not when the first batch is asked for
             query = table.search().select(read_columns(schema, numbers, with_vectors))
             batches = query.to_batches(batch_size=batch_rows)
         return (
@@ -230,90 +227,22 @@ class LanceStore:
         table = self._refresh()
         queries_QD = check_queries(queries_QD, self.schema, k)
         expression = None if where is None else self._expression(where)
-        with _engine("LanceDB can't search"):
-            return [self._nearest(table, query, k, expression) for query in queries_QD]
-
-    def _nearest(self, table: Any, query_D: Floats, k: int, expression: Any) -> Found:
-        is_cosine = self.schema.metric == "cosine"
-        if is_cosine and not query_D.any():
-            return self._directionless(table, k, expression, "has_id")  # all rows
-        found = self._by_index(table, query_D, k, expression) if self._is_indexed else None
-        if found is None:
-            found = self._by_reading(table, query_D, k, expression)
-        if is_cosine and (len(found.ids) < k or found.scores[-1] <= 0):
-            zeros = self._directionless(table, k, expression, "is_zero")
-            return best(found.ids + zeros.ids, np.array(found.scores + zeros.scores), k)
-        return found
-
-    def _directionless(self, table: Any, k: int, expression: Any, column: str) -> Found:
-        """Rows whose cosine is 0 because one side is the zero vector; the engine leaves them out."""
-        from lancedb.expr import col, lit
-
-        chosen = col(column) == lit(True)
-        rows = table.search().where(chosen if expression is None else expression & chosen).select(["id"]).to_arrow()
-        return best(rows.column("id").to_pylist(), np.zeros(rows.num_rows), k)
-
-    def _by_reading(self, table: Any, query_D: Floats, k: int, expression: Any) -> Found:
-        """Exactly. More is read where rows that were left out may be as close as the last one."""
-        limit = k + 8
-        slack = HALF_SLACK if self.schema.vectors == "float16" else SLACK
-        while True:
-            rows = self._candidates(table, query_D, limit, expression).bypass_vector_index().to_arrow()
-            found = self._scored(query_D, rows, k)
-            if rows.num_rows < limit:
-                return found
-            furthest = rows.column("_distance")[-1].as_py()
-            worst = -math.sqrt(furthest) if self.schema.metric == "euclidean" else 1 - furthest
-            if found.scores[-1] > worst + slack * (1 + abs(worst)):
-                return found
-            limit *= 4
-
-    def _by_index(self, table: Any, query_D: Floats, k: int, expression: Any) -> Found | None:
-        """None where the index gives fewer candidates than were asked for: few rows fit, and reading finds them."""
-        limit = max(OVERSAMPLE * k, MIN_CANDIDATES)
-        query = self._candidates(table, query_D, limit, expression).nprobes(NUM_PROBES)
-        rows = query.to_arrow()
-        return self._scored(query_D, rows, k) if rows.num_rows == limit else None
-
-    def _candidates(self, table: Any, query_D: Floats, limit: int, expression: Any) -> Any:
-        query = table.search(query_D, vector_column_name="vector").distance_type(METRICS[self.schema.metric])
-        if expression is not None:
-            query = query.where(expression, prefilter=True)
-        return query.select(["id", "vector", "_distance"]).limit(limit)
-
-    def _scored(self, query_D: Floats, rows: Any, k: int) -> Found:
-        from munjang.stores.lance_rows import matrix
-
-        vectors = matrix(rows.column("vector"), self.schema.dimension)
-        return rescored(query_D, rows.column("id").to_pylist(), vectors, self.schema.metric, k)
+        with engine("LanceDB can't search"):
+            search = Nearest(table, self.schema, self._num_probes, expression)
+            return [search(query, k) for query in queries_QD]
 
     def search_terms(self, queries: Sequence[str], k: int, where: Filter | None = None) -> list[Found]:
         table = self._refresh()
         check_queries(np.zeros((0, 0), np.float32), self.schema, k)
         expression = None if where is None else self._expression(where)
-        with _engine("LanceDB can't search"):
-            return [self._by_words(table, query, k, expression) for query in queries]
-
-    def _by_words(self, table: Any, text: str, k: int, expression: Any) -> Found:
-        from lancedb import query as queries
-
-        match_query: Any = queries.MatchQuery  # checkers don't see its defaults
-        words, limit = " ".join(text.split()), k
-        while True:
-            query = table.search(match_query(words, "terms"), query_type="fts")
-            if expression is not None:
-                query = query.where(expression, prefilter=True)
-            rows = query.select(["id", "_score"]).limit(limit).to_arrow()
-            scores = rows.column("_score").to_numpy().astype(np.float64)
-            if rows.num_rows < limit or scores[-1] < scores[k - 1]:  # else more may be as good as the last one
-                return best(rows.column("id").to_pylist(), scores, k)
-            limit *= 4
+        with engine("LanceDB can't search"):
+            return [by_words(table, query, k, expression) for query in queries]
 
     def compact(self) -> dict[str, Any]:
         with self._writing() as table:
             before = table.stats()["fragment_stats"]["num_fragments"]
             num_rows = int(table.count_rows())
-            built = _build(table, self._record, num_rows)
+            built = build_indexes(table, self._record, num_rows)
             table.optimize(cleanup_older_than=KEEP_VERSIONS)
             if "vector" in built:
                 self._write(replace(self._record, num_trained=num_rows))
@@ -323,7 +252,7 @@ class LanceStore:
 
     def info(self) -> dict[str, Any]:
         table = self._refresh()
-        with _engine("LanceDB can't read"):
+        with engine("LanceDB can't read"):
             files = [path.stat().st_size for path in self._folder.table_path.rglob("*") if path.is_file()]
             indexes = [f"{index.columns[0]} ({index.index_type})" for index in table.list_indices()]
             fragments = table.stats()["fragment_stats"]["num_fragments"]
@@ -338,58 +267,3 @@ class LanceStore:
 
     def close(self) -> None:
         """Files are open only while they are read."""
-
-
-@contextmanager
-def _engine(what: str) -> Iterator[None]:
-    """Whatever the engine raises, as an error of ours."""
-    try:
-        yield
-    except MunjangError:
-        raise
-    except Exception as error:  # its classes are RuntimeError, ValueError, OSError and more
-        raise StoreError(f"{what}: {str(error).split(', /root')[0]:.300}") from error
-
-
-def _create(lancedb: Any, folder: Folder, schema: Schema) -> Record:
-    """The table first, then the file that says that the store is there: what dies in between leaves no store."""
-    from lancedb.index import FTS
-
-    from munjang.stores.lance_rows import arrow_schema
-
-    record = Record(schema, {name: number for number, name in enumerate(schema.fields)})
-    with _engine(f"LanceDB can't make a store in {folder.path}"):
-        database = lancedb.connect(folder.path)
-        if folder.table_path.exists():  # of a run that died in here
-            database.drop_table(folder.name)
-        table = database.create_table(folder.name, schema=arrow_schema(schema, record.numbers))
-        words = FTS(base_tokenizer="whitespace", max_token_length=None, lower_case=False, stem=False)
-        words.remove_stop_words = words.ascii_folding = False  # words are cut already
-        table.create_index("terms", config=words)
-    folder.write(record)
-    return record
-
-
-def _build(table: Any, record: Record, num_rows: int) -> list[str]:
-    """The indexes that pay and are not there, or were trained on less than half of the rows."""
-    from lancedb.index import BTree
-
-    there = {index.columns[0] for index in table.list_indices()}
-    built = []
-    if num_rows >= KEY_ROWS:
-        for column in ("id", "document_id"):
-            if column not in there:
-                table.create_index(column, config=BTree())
-                built.append(column)
-    if num_rows >= INDEX_ROWS and ("vector" not in there or num_rows >= 2 * record.num_trained):
-        table.create_index("vector", config=vector_index(record.schema, num_rows))
-        built.append("vector")
-    return built
-
-
-def vector_index(schema: Schema, num_rows: int) -> Any:
-    """How the vectors are indexed: about the root of the rows in partitions."""
-    from lancedb.index import IvfRq, IvfSq
-
-    kind: Any = IvfRq if schema.vectors == "binary" else IvfSq
-    return kind(distance_type=METRICS[schema.metric], num_partitions=max(round(num_rows**0.5), 1))

@@ -11,14 +11,12 @@ import numpy as np
 import pytest
 
 from munjang.nn.similarity import cosine
-from munjang.stores import open_store
+from munjang.stores import lance, lance_table, lance_where, open_store
 from munjang.stores.base import Schema, StoreError
 from munjang.stores.filters import Compare, Like, matches
 from tests.stores.rows import make_rows
 from tests.stores.trees import WORDS
 
-lance = pytest.importorskip("munjang.stores.lance")
-lance_where = pytest.importorskip("munjang.stores.lance_where")
 pytest.importorskip("lancedb")
 ROOT = Path(__file__).parents[2]
 SCHEMA = Schema(8, fields={"word": "text"})
@@ -150,8 +148,8 @@ def test_many_small_adds_are_tidied_up(tmp_path: Path, monkeypatch: pytest.Monke
 @pytest.mark.parametrize("vectors", ["float32", "float16", "int8", "binary"])
 def test_with_an_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, vectors: str, metric: str) -> None:
     """Scores stay exact, rows that came later are found, and a narrow filter gives all that fit."""
-    monkeypatch.setattr(lance, "INDEX_ROWS", 1000)
-    monkeypatch.setattr(lance, "KEY_ROWS", 1000)
+    monkeypatch.setattr(lance_table, "INDEX_ROWS", 1000)
+    monkeypatch.setattr(lance_table, "KEY_ROWS", 1000)
     schema = Schema(16, metric=metric, vectors=vectors, fields={"part": "int"})
     store, rows = open_store(str(tmp_path), schema, create=True), make_rows(3000, schema)
     store.add(type(rows)(**{**vars(rows), "metadata": [{"part": row % 100} for row in range(3000)]}))
