@@ -41,7 +41,8 @@ def test_the_same_vectors(make: Make, tmp_path: Path, family: str) -> None:
     checkpoint.save_bi(model, tmp_path / "small")
     whole, small = load(source), load(tmp_path / "small")
     assert small.info()["vocabulary"] == report.num_kept == small.tokenizer.vocab_size
-    assert np.array_equal(small.encode(COVERED), whole.encode(COVERED))  # the same rows: the same numbers
+    # the same rows; the last bit of a product varies with where its memory begins
+    np.testing.assert_allclose(small.encode(COVERED), whole.encode(COVERED), atol=2e-6)
     assert np.isfinite(small.encode([*HOSTILE, *mixed(30, longest=30)])).all()
     theirs = SentenceTransformer(str(tmp_path / "small"), device="cpu")
     assert folders.difference(theirs.encode(COVERED), whole.encode(COVERED)) < 1e-5
@@ -70,7 +71,7 @@ def test_cross_encoders(make: Make, tmp_path: Path) -> None:
     checkpoint.save_cross(model, tmp_path / "small", torch.nn.Sigmoid())
     pairs = list(zip(COVERED, reversed(COVERED), strict=True))
     whole, small = (CrossEncoder.load(path, device="cpu", dtype="float32") for path in (source, tmp_path / "small"))
-    assert np.array_equal(small.predict(pairs), whole.predict(pairs))
+    np.testing.assert_allclose(small.predict(pairs), whole.predict(pairs), atol=1e-6)
 
 
 def test_static_embeddings(tmp_path: Path) -> None:
@@ -82,7 +83,7 @@ def test_static_embeddings(tmp_path: Path) -> None:
     assert report.num_kept < report.num_rows
     checkpoint.save_bi(model, tmp_path / "small")
     expected = load(tmp_path / "whole").encode(COVERED)
-    assert np.array_equal(load(tmp_path / "small").encode(COVERED), expected)
+    np.testing.assert_allclose(load(tmp_path / "small").encode(COVERED), expected, atol=1e-6)
     theirs = SentenceTransformer(str(tmp_path / "small"), device="cpu")
     assert folders.difference(theirs.encode(COVERED), expected) < 1e-5
 
