@@ -5,6 +5,7 @@ searched too. Candidates are scored once more with the full vectors, so int8 and
 scalar quantization for int8, RaBitQ's bits for binary.
 """
 
+import json
 import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -164,7 +165,7 @@ class LanceStore:
 
         wanted = sorted(set(values))
         with self._writing() as table:
-            num_there = self._select(key, wanted, ["start"]).num_rows if wanted else 0
+            num_there = self._select(key, wanted, ["has_id"]).num_rows if wanted else 0
             if num_there:
                 table.delete(col(key).isin([lit(each) for each in wanted]))
         return num_there
@@ -184,21 +185,21 @@ class LanceStore:
         from munjang.stores.lance_rows import from_arrow, read_columns
 
         self._refresh()
-        schema, numbers = self.schema, self._record.numbers
+        schema = self.schema
         with engine("LanceDB can't read"):
-            table = self._select("id", ids, read_columns(schema, numbers, with_vectors))
+            table = self._select("id", ids, read_columns(schema, with_vectors))
         place_of = {row_id: place for place, row_id in enumerate(table.column("id").to_pylist())}
         places = np.array([place_of[each] for each in ids if each in place_of], np.int64)
-        return from_arrow(table.take(places), schema, numbers, with_vectors)
+        return from_arrow(table.take(places), schema, with_vectors)
 
     def passages(self, document_ids: Sequence[str]) -> dict[str, list[str]]:
         self._refresh()
         found: dict[str, list[tuple[int, str]]] = {document_id: [] for document_id in document_ids}
         with engine("LanceDB can't read"):
-            rows = self._select("document_id", document_ids, ["id", "document_id", "start"]).to_pylist()
+            rows = self._select("document_id", document_ids, ["id", "rest"]).to_pylist()
         for row in rows:
-            if row["document_id"] in found:
-                found[row["document_id"]].append((row["start"], row["id"]))
+            document_id, start, *_ = json.loads(row["rest"])
+            found[document_id].append((start, row["id"]))
         return {document_id: [row_id for _, row_id in sorted(places)] for document_id, places in found.items()}
 
     def count(self, where: Filter | None = None) -> int:
@@ -206,19 +207,19 @@ class LanceStore:
         with engine("LanceDB can't read"):
             if where is None:
                 return int(table.count_rows())
-            query = table.search().where(self._expression(where)).select(["start"])
+            query = table.search().where(self._expression(where)).select(["has_id"])
             return sum(batch.num_rows for batch in query.to_batches())
 
     def scan(self, batch_rows: int = 4096, with_vectors: bool = True) -> Iterator[Rows]:
         from munjang.stores.lance_rows import from_arrow, read_columns
 
         table = self._refresh()
-        schema, numbers = self.schema, self._record.numbers
+        schema = self.schema
         with engine("LanceDB can't read"):  # now, not when the first batch is asked for
-            query = table.search().select(read_columns(schema, numbers, with_vectors))
+            query = table.search().select(read_columns(schema, with_vectors))
             batches = query.to_batches(batch_size=batch_rows)
         return (
-            from_arrow(batch.slice(start, batch_rows), schema, numbers, with_vectors)
+            from_arrow(batch.slice(start, batch_rows), schema, with_vectors)
             for batch in batches
             for start in range(0, batch.num_rows, batch_rows)
         )

@@ -1,20 +1,23 @@
 """Rows to Arrow tables and back, for LanceDB.    N rows, D components.
 
 Metadata fields are columns `field_0`, `field_1`, ... with `has_0`, ... beside them: their own names never reach the
-engine. `vector` holds the full vectors, `small` the bytes of int8 and binary ones.
+engine. `vector` holds the full vectors, `small` the bytes of int8 and binary ones. `rest` is JSON of all that a hit
+shows beside its text: reading ten rows here and there takes a millisecond or more for every column.
 """
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from munjang.stores.base import Rows, Schema, Value
+from munjang.stores.base import Rows, Schema
 from munjang.stores.checks import DTYPES, NEEDS_FULL
 
 TYPES = {"text": pa.string(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
-PLAIN = ("id", "document_id", "text", "start", "end", "terms")
+PLAIN = ("id", "document_id", "text", "terms", "rest")
 
 
 def field_columns(fields: Mapping[str, str], numbers: Mapping[str, int]) -> list[pa.Field]:
@@ -29,9 +32,8 @@ def field_columns(fields: Mapping[str, str], numbers: Mapping[str, int]) -> list
 def arrow_schema(schema: Schema, numbers: Mapping[str, int]) -> pa.Schema:
     """The columns of a table."""
     component = pa.float16() if schema.vectors == "float16" else pa.float32()
-    columns = [pa.field(name, pa.string()) for name in ("id", "document_id", "text")]
-    columns += [pa.field(name, pa.int64()) for name in ("start", "end")]
-    columns += [pa.field("terms", pa.string()), pa.field("has_id", pa.bool_()), pa.field("is_zero", pa.bool_())]
+    columns = [pa.field(name, pa.string()) for name in PLAIN]
+    columns += [pa.field(name, pa.bool_()) for name in ("has_id", "is_zero")]
     columns += [pa.field("vector", pa.list_(component, schema.dimension))]
     if schema.vectors in NEEDS_FULL:
         columns.append(pa.field("small", pa.binary(_small_width(schema))))
@@ -49,9 +51,8 @@ def to_arrow(rows: Rows, schema: Schema, numbers: Mapping[str, int]) -> pa.Table
         "id": rows.ids,
         "document_id": rows.document_ids,
         "text": rows.texts,
-        "start": rows.starts,
-        "end": rows.ends,
         "terms": rows.terms if rows.terms is not None else [""] * len(rows),
+        "rest": [_rest(rows, row) for row in range(len(rows))],
         "has_id": [True] * len(rows),
         "is_zero": ~np.asarray(full).any(axis=1),
         "vector": pa.FixedSizeListArray.from_arrays(pa.array(np.ravel(full)), schema.dimension),
@@ -72,33 +73,32 @@ def to_arrow(rows: Rows, schema: Schema, numbers: Mapping[str, int]) -> pa.Table
     return pa.table(arrays, schema=layout)
 
 
-def read_columns(schema: Schema, numbers: Mapping[str, int], with_vectors: bool) -> list[str]:
-    """The columns that `from_arrow` needs."""
-    vectors = ["vector", *(["small"] if schema.vectors in NEEDS_FULL else [])] if with_vectors else []
-    return [*PLAIN, *(f"field_{numbers[name]}" for name in schema.fields), *vectors]
+def _rest(rows: Rows, row: int) -> str:
+    metadata = {name: value for name, value in rows.metadata[row].items() if value is not None}
+    rest = [rows.document_ids[row], int(rows.starts[row]), int(rows.ends[row]), metadata]
+    return json.dumps(rest, ensure_ascii=False)
 
 
-def from_arrow(
-    table: pa.Table | pa.RecordBatch, schema: Schema, numbers: Mapping[str, int], with_vectors: bool
-) -> Rows:
+def read_columns(schema: Schema, with_vectors: bool) -> list[str]:
+    """The columns that `from_arrow` needs. Words come with the vectors: hits need neither."""
+    small = ["small"] if schema.vectors in NEEDS_FULL else []
+    return ["id", "text", "rest", *(["terms", "vector", *small] if with_vectors else [])]
+
+
+def from_arrow(table: pa.Table | pa.RecordBatch, schema: Schema, with_vectors: bool) -> Rows:
     """Rows of what was read; keys that a row doesn't have are left out."""
-    plain = {name: table.column(name).to_pylist() for name in PLAIN}
-    metadata: list[dict[str, Value]] = [{} for _ in range(table.num_rows)]
-    for name in schema.fields:
-        for row, value in enumerate(table.column(f"field_{numbers[name]}").to_pylist()):
-            if value is not None:
-                metadata[row][name] = value
-    vectors: Any = None
-    full: Any = None
-    if with_vectors:
-        vectors = matrix(table.column("vector"), schema.dimension)
-        if schema.vectors in NEEDS_FULL:
-            small = b"".join(table.column("small").to_pylist())
-            full = vectors
-            vectors = np.frombuffer(small, DTYPES[schema.vectors]).reshape(table.num_rows, _small_width(schema))
-    places: tuple[Sequence[int], Sequence[int]] = plain["start"], plain["end"]
-    ids, documents, texts = plain["id"], plain["document_id"], plain["text"]
-    return Rows(ids, documents, texts, *places, metadata, vectors, full, plain["terms"])
+    ids, texts = table.column("id").to_pylist(), table.column("text").to_pylist()
+    rest = [json.loads(each) for each in table.column("rest").to_pylist()]
+    documents, starts, ends, metadata = ([each[part] for each in rest] for part in range(4))
+    rows = Rows(ids, documents, texts, starts, ends, metadata)
+    if not with_vectors:
+        return rows
+    full = matrix(table.column("vector"), schema.dimension)
+    terms = table.column("terms").to_pylist()
+    if schema.vectors not in NEEDS_FULL:
+        return replace(rows, vectors=full, terms=terms)
+    small = np.frombuffer(b"".join(table.column("small").to_pylist()), DTYPES[schema.vectors])
+    return replace(rows, vectors=small.reshape(len(ids), _small_width(schema)), full_vectors=full, terms=terms)
 
 
 def matrix(column: pa.ChunkedArray | pa.Array, dimension: int) -> Any:
