@@ -30,6 +30,7 @@ class Gate:
 
     def __init__(self, app: ASGIApp, rules: Rules, metrics: Metrics) -> None:
         self.app, self.rules, self.metrics = app, rules, metrics
+        self.num_requests = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -50,7 +51,10 @@ class Gate:
                 message = {**message, "headers": [*message.get("headers", []), (b"x-request-id", id.encode())]}
             await send(message)
 
+        self.num_requests += 1
         try:
+            if self.num_requests > self.rules.max_requests:
+                raise Refused("overloaded", "Too many requests are here at once; try again in 1 s.", retry_s=1)
             self.rules.check(scope, headers)
             body = await asyncio.wait_for(self._body(receive), self.rules.body_timeout_s)
             await self.app(scope, _replaying(body, receive), sending)
@@ -63,6 +67,7 @@ class Gate:
             if not status:  # else the answer has begun, and nothing else can be said
                 await _refuse(refusal(error), scope["path"], sending)
         finally:
+            self.num_requests -= 1
             self._record(id, scope, status, time.monotonic() - started_s, facts)
 
     async def _body(self, receive: Receive) -> bytes:
@@ -90,6 +95,8 @@ class Gate:
             self.metrics.count("te_request_success", method=path)
         else:
             self.metrics.count("te_request_failure", err=str(status))
+        if not LOG.isEnabledFor(logging.INFO):
+            return
         line = {
             "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             "request_id": id,

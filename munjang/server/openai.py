@@ -1,17 +1,16 @@
 """OpenAI's routes: POST /v1/embeddings, GET /v1/models."""
 
-import base64
 import time
 from typing import Any
 
-import numpy as np
 from fastapi import APIRouter, Request, Response
 from pydantic_core import to_json
 
 from munjang.server.embedder import Embedding
 from munjang.server.errors import Refused
+from munjang.server.render import listed, rendered
 from munjang.server.schemas import OpenAIEmbeddings, as_inputs
-from munjang.server.service import Service, as_lists, while_there
+from munjang.server.service import Service, while_there
 
 
 def routes(service: Service) -> APIRouter:
@@ -28,13 +27,11 @@ def routes(service: Service) -> APIRouter:
         asked = Embedding(role=body.input_type, dimensions=body.dimensions)
         vectors, num_tokens = await while_there(request, service.embed(model, inputs, asked, "input"))
         request.state.facts |= {"model": model.name, "texts": len(inputs), "tokens": num_tokens}
-        shown: list[Any] = as_lists(vectors)
-        if body.encoding_format == "base64":
-            shown = [base64.b64encode(row.tobytes()).decode() for row in np.asarray(vectors, "<f4")]
-        data = [{"object": "embedding", "index": place, "embedding": row} for place, row in enumerate(shown)]
+        rows = await rendered(vectors, body.encoding_format == "base64")
+        data = [b'{"object":"embedding","index":%d,"embedding":%b}' % (place, row) for place, row in enumerate(rows)]
         usage = {"prompt_tokens": num_tokens, "total_tokens": num_tokens}
-        content = {"object": "list", "data": data, "model": model.name, "usage": usage}
-        return Response(to_json(content), media_type="application/json")
+        rest = to_json({"object": "list", "model": model.name, "usage": usage})
+        return Response(rest[:-1] + b',"data":' + listed(data) + b"}", media_type="application/json")
 
     @router.get("/v1/models")
     async def models() -> dict[str, Any]:

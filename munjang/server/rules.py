@@ -7,7 +7,7 @@ from starlette.types import Scope
 
 from munjang.server.errors import Refused
 
-OPEN_PATHS = ("/health", "/ready")  # without a key: who watches a server may not have one
+OPEN_PATHS = ("/health", "/ready")  # for who watches a server: by any name, without a key
 
 
 @dataclass(frozen=True)
@@ -18,12 +18,15 @@ class Rules:
     hosts: tuple[str, ...] = ("127.0.0.1", "localhost", "::1")
     max_body_bytes: int = 2_000_000
     body_timeout_s: float = 30.0
+    max_requests: int = 4096  # here at once, their bodies in memory
 
     def check(self, scope: Scope, headers: dict[str, str]) -> None:
         """Refuse a wrong host (a web page that was rebound to this address), a wrong key, and a body too large."""
+        if scope["path"] in OPEN_PATHS:
+            return
         if self.hosts and host_name(headers.get("host", "")) not in self.hosts:
             raise Refused("host", "This server isn't known by that name; start it with --allowed-host to add one.")
-        if self.keys and scope["path"] not in OPEN_PATHS and not self.is_known(headers.get("authorization", "")):
+        if self.keys and not self.is_known(headers.get("authorization", "")):
             message = "Wrong or missing API key; send it as the header 'Authorization: Bearer KEY'."
             raise Refused("unauthorized", message, code="invalid_api_key")
         length = headers.get("content-length", "")

@@ -6,7 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-import numpy as np
 from fastapi import Request
 
 from munjang.errors import InputError, MunjangError
@@ -143,9 +142,3 @@ def _named(models: Sequence[T], name: str | None, what: str) -> T:
         message = f"This server has no {what} of that name; choose from {', '.join(sorted(by_name))}."
         raise Refused("not_found", message, param="model", code="model_not_found")
     return by_name[name]
-
-
-def as_lists(vectors_BD: Floats) -> list[list[float]]:
-    """Rows for JSON."""
-    rows: list[list[float]] = np.asarray(vectors_BD, np.float64).tolist()
-    return rows

@@ -10,9 +10,10 @@ from pydantic_core import to_json
 from munjang import __version__
 from munjang.nn.similarity import SIMILARITIES
 from munjang.server.embedder import Embedding
+from munjang.server.render import listed, rendered
 from munjang.server.reranker import sigmoid
 from munjang.server.schemas import TEIEmbed, TEIRerank, TEISimilarity, as_inputs
-from munjang.server.service import Service, as_lists, while_there
+from munjang.server.service import Service, while_there
 
 
 def routes(service: Service) -> APIRouter:
@@ -30,7 +31,7 @@ def routes(service: Service) -> APIRouter:
         )
         vectors, num_tokens = await while_there(request, service.embed(model, inputs, asked, "inputs"))
         request.state.facts |= {"model": model.name, "texts": len(inputs), "tokens": num_tokens}
-        return Response(to_json(as_lists(vectors)), media_type="application/json")
+        return Response(listed(await rendered(vectors)), media_type="application/json")
 
     @router.post("/rerank")
     async def rerank(request: Request, body: TEIRerank) -> Response:

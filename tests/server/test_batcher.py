@@ -162,7 +162,7 @@ def test_draining_finishes_what_is_here_and_takes_nothing_new() -> None:
 
 def test_the_loop_goes_on_while_a_real_model_computes(model: BiEncoder) -> None:
     """Vectors of packed requests are those of `encode` (1e-5: a batch of another size adds in another order)."""
-    embedder, texts = Embedder("tiny", model), [["hello world"], ["나는 오늘 " * 30, "a"], ["the cat " * 20] * 3]
+    embedder, texts = Embedder("tiny", model), [["hello world"], ["나는 오늘 " * 10, "a"], ["the cat " * 20] * 3]
 
     async def scene() -> tuple[list[Any], int]:
         batcher = Batcher()

@@ -66,6 +66,22 @@ def test_right_host(host: str, locked: Running) -> None:
     assert host_name(host) in Rules().hosts
 
 
+def test_who_watches_needs_no_name(locked: Running) -> None:
+    assert locked.client.get("/health", headers={"host": "10.1.2.3:80"}).status_code == 200
+    assert locked.client.get("/info", headers={"host": "10.1.2.3:80", **KEY}).status_code == 403
+
+
+def test_too_many_at_once(model: BiEncoder) -> None:
+    """Bodies are counted before they are read: who only opens requests can't fill the memory."""
+    with running(Service([Watched("tiny", model)]), Rules(max_requests=1)) as started:
+        port = int(started.url.rpartition(":")[2])
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as raw:
+            raw.sendall(b"POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n12")
+            while (answer := post(started)).status_code == 200:  # until the server has seen the other one
+                pass
+        assert (answer.status_code, answer.headers["retry-after"]) == (429, "1")
+
+
 def test_huge_body(locked: Running) -> None:
     assert post(locked, "x" * 2000, **KEY).status_code == 413
     pieces = (b"x" * 100 for _ in range(1000))  # no Content-Length to go by
