@@ -79,7 +79,10 @@ class Connections:
 
 @contextmanager
 def explained(name: str) -> Iterator[None]:
-    """Errors of the driver as ours. The driver's messages name host and user but no password."""
+    """Errors of the driver as ours. The driver's messages name host and user but no password.
+
+    A connection that is lost while the server commits leaves open whether it did; an upsert can be repeated safely.
+    """
     try:
         import psycopg
     except ImportError as error:
@@ -87,7 +90,8 @@ def explained(name: str) -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
-        raise StoreError(f"PostgreSQL, store {name!r}: {_reason(error)} Nothing of this call was kept.") from error
+        rule = "What a call writes is kept whole or not at all."
+        raise StoreError(f"PostgreSQL, store {name!r}: {_reason(error)} {rule}") from error
 
 
 def shown(location: str) -> str:

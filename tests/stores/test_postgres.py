@@ -194,7 +194,7 @@ def test_a_connection_lost_in_the_middle_leaves_nothing(
 
     texts.action = interrupt
     whole = Rows(given.ids, given.ids, texts, given.starts, given.ends, given.metadata, given.vectors)
-    with pytest.raises(StoreError, match="Nothing of this call was kept"):
+    with pytest.raises(StoreError, match="kept whole or not at all"):
         getattr(store, write)(whole)
     assert store.count() == 10
     store.upsert(given)
