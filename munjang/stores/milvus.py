@@ -13,12 +13,13 @@ import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from munjang.errors import InputError
+from munjang.errors import InputError, MissingExtra
 from munjang.stores.base import Abilities, Found, Rows, Schema, StoreError
 from munjang.stores.checks import agreed, asked, check_fields, check_queries, check_rows, check_schema
 from munjang.stores.filters import Filter, check
@@ -316,6 +317,8 @@ def _address(location: str, is_new: bool) -> str:
     kind, _, rest = location.partition(":")
     if kind.lower() != "milvus-lite":
         return location[len("milvus+") :]
+    if find_spec("milvus_lite") is None:
+        raise MissingExtra("milvus-lite", "milvus", "Milvus in a folder")
     folder = Path(rest).expanduser()
     if not rest or (folder.exists() and not folder.is_dir()):
         raise InputError(f"milvus-lite: is followed by a folder, not {rest!r}.")

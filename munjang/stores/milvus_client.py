@@ -26,8 +26,14 @@ class Client:
             raise MissingExtra("pymilvus", "milvus", "A store in Milvus") from error
         logging.getLogger("pymilvus").setLevel(logging.CRITICAL)  # it logs errors with tracebacks, then raises them
         self._package: Any = pymilvus
-        with _explained():
-            self._client: Any = pymilvus.MilvusClient(uri=address, timeout=10.0)
+        try:
+            with _explained():
+                self._client: Any = pymilvus.MilvusClient(uri=address, timeout=10.0)
+        except StoreError as error:
+            if address.startswith("http"):
+                raise
+            reason = "another process has it open, or it is damaged"
+            raise StoreError(f"The folder {address!r} can't be opened: {reason} ({error}).") from error
 
     @property
     def version(self) -> str:

@@ -5,6 +5,8 @@ On milvus-lite here, and on a real server by benchmarks/milvus_server.py.
 
 import itertools
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -25,6 +27,7 @@ from tests.stores.servers import milvus_place
 
 pytest.importorskip("pymilvus")
 Make = Callable[..., MilvusStore]
+ROOT = Path(__file__).parents[2]
 NAMES = (f"store {number}" for number in itertools.count())
 
 
@@ -174,6 +177,17 @@ def test_a_folder_that_is_none(tmp_path: Path) -> None:
     for rest in ["", str(tmp_path / "file")]:
         with pytest.raises(InputError, match="followed by a folder"):
             MilvusStore(f"milvus-lite:{rest}", Schema(2), True, "default")
+
+
+def test_a_folder_that_another_process_has_open(tmp_path: Path) -> None:
+    pytest.importorskip("milvus_lite")
+    location = f"milvus-lite:{tmp_path}"
+    store = MilvusStore(location, Schema(2), True, "default")
+    code = f"from munjang.stores import open_store; open_store({location!r}, None, False)"
+    other = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert "StoreError: The folder" in other.stderr
+    assert "another process has it open" in other.stderr
+    store.close()
 
 
 def test_literals() -> None:
