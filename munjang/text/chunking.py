@@ -14,6 +14,7 @@ from munjang.types import Ints
 Count: TypeAlias = Callable[[Sequence[str]], Sequence[int] | Ints]
 Place: TypeAlias = tuple[int, int]
 WORD = re.compile(r"\S+")
+CHARACTERS = 16  # that count for one at most: some tokenizers give up on a long word and call a book one token
 
 
 def characters(texts: Sequence[str]) -> list[int]:
@@ -67,7 +68,7 @@ class Chunker:
 
         All but white space is in some passage; a text of nothing else that does not fit gives one empty passage.
         """
-        if self.count([text])[0] <= self.max_size:
+        if self._sizes(text, [(0, len(text))])[0] <= self.max_size:
             return [Passage(text, 0, len(text))]
         units = self._units(text)
         if not units:
@@ -88,7 +89,8 @@ class Chunker:
         """Sizes of parts of a text; equal ones (graphemes, gaps) are counted once."""
         pieces = [text[start:end] for start, end in places]
         distinct = list(dict.fromkeys(pieces))
-        known = dict(zip(distinct, map(int, self.count(distinct)), strict=True)) if distinct else {}
+        counts = self.count(distinct) if distinct else []
+        known = {piece: max(int(size), len(piece) // CHARACTERS) for piece, size in zip(distinct, counts, strict=True)}
         return [known[piece] for piece in pieces]
 
     def _packed(self, text: str, units: list[Place]) -> list[Place]:

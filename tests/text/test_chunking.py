@@ -105,6 +105,12 @@ def test_a_long_sentence_is_cut_at_lines_then_words_then_inside() -> None:
     assert texts("ab" + "e\u0301" * 4, 3) == ["ab", "e\u0301", "e\u0301", "e\u0301", "e\u0301"]
 
 
+def test_a_word_that_a_tokenizer_gives_up_on_is_cut_all_the_same() -> None:
+    found = texts("띄어쓰기가없는문장" * 1000, 10, count=whole_words)
+    assert max(map(len, found)) < 10 * 17
+    assert "".join(found) == "띄어쓰기가없는문장" * 1000
+
+
 def test_a_heading_stays_with_what_follows() -> None:
     assert texts("Body one here.\n\n# Title\n\nBody two here.", 25) == ["Body one here.", "# Title\n\nBody two here."]
 
