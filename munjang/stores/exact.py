@@ -28,7 +28,7 @@ def _candidates(
 ) -> list[Ints]:
     num_queries = len(queries_QD)
     block_rows = max(BLOCK_SCORES // num_queries, 1024)
-    slack_Q = _slack(queries_QD, lengths_N, metric)
+    slack_Q = slack(queries_QD, lengths_N, metric)
     limits_Q = np.full(num_queries, -np.inf, np.float32)
     kept: list[list[tuple[Ints, Floats]]] = [[] for _ in range(num_queries)]
     for start in range(0, len(rows), block_rows):
@@ -46,10 +46,10 @@ def _candidates(
     return [np.concatenate([places for places, _ in each]) if each else np.zeros(0, np.int64) for each in kept]
 
 
-def _prune(kept: list[tuple[Ints, Floats]], k: int, limits_Q: Floats, query: int, slack: np.float32) -> None:
+def _prune(kept: list[tuple[Ints, Floats]], k: int, limits_Q: Floats, query: int, width: np.float32) -> None:
     places = np.concatenate([each for each, _ in kept])
     scores = np.concatenate([each for _, each in kept])
-    limits_Q[query] = np.partition(scores, len(scores) - k)[-k] - slack
+    limits_Q[query] = np.partition(scores, len(scores) - k)[-k] - width
     is_kept = scores >= limits_Q[query]
     kept[:] = [(places[is_kept], scores[is_kept])]
 
@@ -71,7 +71,7 @@ def _scores(queries_QD: Floats, vectors_RD: Floats, lengths_R: Floats, metric: s
     return scores_QR
 
 
-def _slack(queries_QD: Floats, lengths_N: Floats, metric: str) -> Floats:
+def slack(queries_QD: Floats, lengths_N: Floats, metric: str) -> Floats:
     """What rounding may do to a score: a part of the largest numbers that are added up for it."""
     if metric == "cosine":
         return np.full(len(queries_QD), SLACK, np.float32)

@@ -17,6 +17,7 @@ from munjang.stores.bm25 import Postings
 from munjang.stores.checks import DTYPES, NEEDS_FULL, asked, check_fields, check_queries, check_rows, check_schema
 from munjang.stores.columns import Buffer, Column, rows_that_fit
 from munjang.stores.exact import candidates
+from munjang.stores.exact_gpu import OnGpu
 from munjang.stores.filters import RESERVED, Filter, check
 from munjang.stores.scoring import best, rescored
 from munjang.types import Array, Bools, Floats, Ints
@@ -110,6 +111,7 @@ class MemoryStore:
         self.schema = schema
         self._table = _Table(schema)
         self._lock = threading.RLock()
+        self._on_gpu = OnGpu()
 
     @classmethod
     def open(cls, location: str, schema: Schema | None, create: bool, name: str) -> "MemoryStore":
@@ -187,11 +189,9 @@ class MemoryStore:
             rows, _ = self._fitting(where)
             vectors_ND, lengths_N = table.full.rows, table.lengths.rows
         metric, found = self.schema.metric, []
-        for query, places in zip(
-            queries_QD,
-            candidates(queries_QD, vectors_ND, lengths_N, rows, k, metric),
-            strict=True,
-        ):
+        asked_for = queries_QD, vectors_ND, lengths_N, rows, k, metric
+        near = self._on_gpu.candidates(*asked_for) or candidates(*asked_for)
+        for query, places in zip(queries_QD, near, strict=True):
             ids = [table.ids[place] for place in places]
             found.append(rescored(query, ids, vectors_ND[places], metric, k))
         return found

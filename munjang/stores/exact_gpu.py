@@ -1,0 +1,84 @@
+"""Candidates by looking at every row, on a GPU.    N rows, Q queries, D components, C candidates.
+
+As in exact.py, but the vectors are copied once and stay there until rows are added.
+"""
+
+import sys
+import threading
+from typing import Any
+
+import numpy as np
+
+from munjang.nn.similarity import unit
+from munjang.stores.exact import slack
+from munjang.types import Array, Floats, Ints
+
+MIN_ROWS = 20_000  # below, a CPU takes a few milliseconds
+BLOCK_SCORES = 1 << 28  # of one block: 1 GB
+MORE = 32  # candidates beyond k
+
+
+class OnGpu:
+    """A copy of the vectors of one store on the GPU, if there is one."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._source: Any = None  # the array that was copied; held, so that no other one gets its address
+        self._vectors: Any = None
+
+    def candidates(
+        self, queries_QD: Floats, vectors_ND: Array, lengths_N: Floats, rows: Ints, k: int, metric: str
+    ) -> list[Ints] | None:
+        """As exact.candidates; None where that has to do it: no GPU, few rows, or too many of equal score."""
+        torch: Any = sys.modules.get("torch")  # who didn't load it has no model on a GPU either
+        device = None if torch is None or len(rows) < MIN_ROWS or not len(queries_QD) else _device(torch)
+        if device is None:
+            return None
+        with self._lock:
+            vectors = self._copied(torch, vectors_ND, device)
+            if vectors is None:
+                return None
+            return _candidates(torch, queries_QD, vectors, lengths_N, rows, k, metric)
+
+    def _copied(self, torch: Any, vectors_ND: Array, device: Any) -> Any:
+        source = vectors_ND if vectors_ND.base is None else vectors_ND.base
+        if self._source is not source or len(self._vectors) != len(vectors_ND):
+            self._source = self._vectors = None
+            if device.type == "cuda" and 2 * vectors_ND.nbytes + 8 * BLOCK_SCORES > torch.cuda.mem_get_info()[0]:
+                return None
+            self._source, self._vectors = source, torch.from_numpy(vectors_ND).to(device)
+        return self._vectors
+
+
+def _device(torch: Any) -> Any:
+    """Where to compute; None: not by torch. With TF32 candidates would get lost."""
+    is_precise = torch.get_float32_matmul_precision() == "highest"
+    return torch.device("cuda") if is_precise and torch.cuda.is_available() else None
+
+
+def _candidates(
+    torch: Any, queries_QD: Floats, vectors_ND: Any, lengths_N: Floats, rows: Ints, k: int, metric: str
+) -> list[Ints] | None:
+    slack_Q = slack(queries_QD, lengths_N, metric)
+    queries = torch.from_numpy(unit(queries_QD) if metric == "cosine" else queries_QD).to(vectors_ND.device)
+    lengths = torch.from_numpy(np.ascontiguousarray(lengths_N)).to(queries.device)
+    is_all = len(rows) == len(lengths_N)
+    chosen = None if is_all else torch.from_numpy(rows).to(queries.device)
+    matrix = vectors_ND if chosen is None else vectors_ND[chosen]
+    lengths = lengths if chosen is None else lengths[chosen]
+    count = min(k + MORE, len(rows))
+    found: list[Ints] = []
+    for start in range(0, len(queries), max(BLOCK_SCORES // len(rows), 1)):
+        part = queries[start : start + max(BLOCK_SCORES // len(rows), 1)]
+        scores = part @ matrix.float().T
+        if metric == "cosine":
+            scores /= lengths.clamp(min=1e-12)
+        elif metric == "euclidean":
+            scores = 2 * scores - lengths * lengths
+        best = scores.topk(count, dim=1)
+        values, places = best.values.cpu().numpy(), best.indices.cpu().numpy()
+        # Rows that were left out may be as close as the k-th: only reading on would tell.
+        if count < len(rows) and (values[:, k - 1] - values[:, -1] <= slack_Q[start : start + len(part)]).any():
+            return None
+        found += [rows[each] for each in places]
+    return found
