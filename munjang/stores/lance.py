@@ -23,7 +23,7 @@ from munjang.stores.checks import agreed, asked, check_fields, check_queries, ch
 from munjang.stores.filters import Filter, check
 from munjang.stores.lance_folder import Folder, Record
 from munjang.stores.lance_search import Nearest, by_words
-from munjang.stores.lance_table import build_indexes, create_table, engine, probes
+from munjang.stores.lance_table import build_index, create_table, engine, missing_indexes, probes
 from munjang.types import Floats
 
 ABILITIES = Abilities(
@@ -41,10 +41,13 @@ class LanceStore:
 
     def __init__(self, folder: Folder, record: Record, database: Any) -> None:
         self._folder, self._record, self._database = folder, record, database
-        self._lock = threading.RLock()
+        self._lock, self._write_lock = threading.RLock(), threading.RLock()
         self._stamp: tuple[Any, ...] = ()
         with engine(f"The store in {folder.path} can't be opened"):
             self._table = database.open_table(folder.name)
+            self._writer = database.open_table(
+                folder.name
+            )  # a handle waits for its own writes, so readers have another
         self._refresh()
 
     @classmethod
@@ -88,10 +91,20 @@ class LanceStore:
 
     @contextmanager
     def _writing(self) -> Iterator[Any]:
-        with self._lock, self._folder.writing():
-            table = self._refresh()
+        with self._write_lock, self._folder.writing():
+            self._refresh()
             with engine("LanceDB can't write"):
-                yield table
+                self._writer.checkout_latest()
+                self._drop_strays(self._writer)
+                yield self._writer
+
+    def _drop_strays(self, table: Any) -> None:
+        """Columns of a run that died while it added fields: rows without them would be refused."""
+        from munjang.stores.lance_rows import arrow_schema
+
+        strays = set(table.schema.names) - set(arrow_schema(self.schema, self._record.numbers).names)
+        if strays:
+            table.drop_columns(sorted(strays))
 
     def _expression(self, where: Filter) -> Any:
         from munjang.stores.lance_where import expression
@@ -106,9 +119,7 @@ class LanceStore:
             new = check_fields(fields, self.schema.fields)
             if not new:
                 return
-            # A run that died in here leaves columns that no field has: numbers go on after all that are there.
-            taken = [int(name.split("_")[1]) for name in table.schema.names if name.startswith("field_")]
-            numbers = {name: number for number, name in enumerate(new, max(taken, default=-1) + 1)}
+            numbers = {name: number for number, name in enumerate(new, len(self.schema.fields))}
             casts = {"string": "string", "int64": "bigint", "double": "double", "bool": "boolean"}
             columns = field_columns(new, numbers)
             table.add_columns(
@@ -128,7 +139,7 @@ class LanceStore:
     def add(self, rows: Rows) -> None:
         with self._writing() as table:
             check_rows(rows, self.schema, ABILITIES)
-            there = set(self._select("id", rows.ids, ["id"]).column("id").to_pylist()) if len(rows) else set()
+            there = set(self._select(table, "id", rows.ids, ["id"]).column("id").to_pylist()) if len(rows) else set()
             for row_id in rows.ids:
                 if row_id in there:
                     raise InputError(f"The id {row_id!r} is there already; upsert replaces it.")
@@ -165,12 +176,12 @@ class LanceStore:
 
         wanted = sorted(set(values))
         with self._writing() as table:
-            num_there = self._select(key, wanted, ["has_id"]).num_rows if wanted else 0
+            num_there = self._select(table, key, wanted, ["has_id"]).num_rows if wanted else 0
             if num_there:
                 table.delete(col(key).isin([lit(each) for each in wanted]))
         return num_there
 
-    def _select(self, key: str, values: Sequence[str], columns: list[str]) -> Any:
+    def _select(self, table: Any, key: str, values: Sequence[str], columns: list[str]) -> Any:
         """These columns of the rows whose id or document is listed."""
         import pyarrow as pa
         from lancedb.expr import col, lit
@@ -178,25 +189,25 @@ class LanceStore:
         tables, values = [], list(dict.fromkeys(values))
         for start in range(0, max(len(values), 1), MAX_IDS):
             expression = col(key).isin([lit(value) for value in values[start : start + MAX_IDS] or [""]])
-            tables.append(self._table.search().where(expression).select(columns).to_arrow())
+            tables.append(table.search().where(expression).select(columns).to_arrow())
         return pa.concat_tables(tables)
 
     def get(self, ids: Sequence[str], with_vectors: bool = False) -> Rows:
         from munjang.stores.lance_rows import from_arrow, read_columns
 
-        self._refresh()
+        table = self._refresh()
         schema = self.schema
         with engine("LanceDB can't read"):
-            table = self._select("id", ids, read_columns(schema, with_vectors))
-        place_of = {row_id: place for place, row_id in enumerate(table.column("id").to_pylist())}
+            read = self._select(table, "id", ids, read_columns(schema, with_vectors))
+        place_of = {row_id: place for place, row_id in enumerate(read.column("id").to_pylist())}
         places = np.array([place_of[each] for each in ids if each in place_of], np.int64)
-        return from_arrow(table.take(places), schema, with_vectors)
+        return from_arrow(read.take(places), schema, with_vectors)
 
     def passages(self, document_ids: Sequence[str]) -> dict[str, list[str]]:
-        self._refresh()
+        table = self._refresh()
         found: dict[str, list[tuple[int, str]]] = {document_id: [] for document_id in document_ids}
         with engine("LanceDB can't read"):
-            rows = self._select("document_id", document_ids, ["id", "rest"]).to_pylist()
+            rows = self._select(table, "document_id", document_ids, ["id", "rest"]).to_pylist()
         for row in rows:
             document_id, start, *_ = json.loads(row["rest"])
             found[document_id].append((start, row["id"]))
@@ -243,12 +254,15 @@ class LanceStore:
         with self._writing() as table:
             before = table.stats()["fragment_stats"]["num_fragments"]
             num_rows = int(table.count_rows())
-            built = build_indexes(table, self._record, num_rows)
-            table.optimize(cleanup_older_than=KEEP_VERSIONS)
-            if "vector" in built:
+            built = missing_indexes(table, self._record, num_rows)
+            if (
+                "vector" in built
+            ):  # before it is there: a search that looks into too many parts of an old one does no harm
                 self._write(replace(self._record, num_trained=num_rows))
+            for column in built:
+                build_index(table, column, self.schema, num_rows)
+            table.optimize(cleanup_older_than=KEEP_VERSIONS)
             after = table.stats()["fragment_stats"]["num_fragments"]
-        self._refresh()
         return {"rows": num_rows, "fragments_before": before, "fragments_after": after, "indexes_built": built}
 
     def info(self) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """A LanceDB table and its indexes."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -21,7 +22,8 @@ def engine(what: str) -> Iterator[None]:
     except MunjangError:
         raise
     except Exception as error:  # its classes are RuntimeError, ValueError, OSError and more
-        raise StoreError(f"{what}: {str(error).split(', /root')[0]:.300}") from error
+        message = re.split(r", (?:location: )?/", str(error))[0]  # without the places in its source
+        raise StoreError(f"{what}: {message:.300}") from error
 
 
 def create_table(lancedb: Any, folder: Folder, schema: Schema) -> Record:
@@ -43,21 +45,20 @@ def create_table(lancedb: Any, folder: Folder, schema: Schema) -> Record:
     return record
 
 
-def build_indexes(table: Any, record: Record, num_rows: int) -> list[str]:
-    """The indexes that pay and are not there, or were trained on less than half of the rows."""
+def missing_indexes(table: Any, record: Record, num_rows: int) -> list[str]:
+    """The columns whose indexes pay and are not there, or were trained on less than half of the rows."""
+    there = {index.columns[0] for index in table.list_indices()}
+    missing = [column for column in ("id", "document_id") if num_rows >= KEY_ROWS and column not in there]
+    if num_rows >= INDEX_ROWS and ("vector" not in there or num_rows >= 2 * record.num_trained):
+        missing.append("vector")
+    return missing
+
+
+def build_index(table: Any, column: str, schema: Schema, num_rows: int) -> None:
+    """One of those; it takes the place of the one before in one step."""
     from lancedb.index import BTree
 
-    there = {index.columns[0] for index in table.list_indices()}
-    built = []
-    if num_rows >= KEY_ROWS:
-        for column in ("id", "document_id"):
-            if column not in there:
-                table.create_index(column, config=BTree())
-                built.append(column)
-    if num_rows >= INDEX_ROWS and ("vector" not in there or num_rows >= 2 * record.num_trained):
-        table.create_index("vector", config=vector_index(record.schema, num_rows))
-        built.append("vector")
-    return built
+    table.create_index(column, config=vector_index(schema, num_rows) if column == "vector" else BTree())
 
 
 def vector_index(schema: Schema, num_rows: int) -> Any:

@@ -1,6 +1,9 @@
+import sys
+from pathlib import Path
+
 import pytest
 
-from munjang.errors import InputError
+from munjang.errors import InputError, MissingExtra
 from munjang.stores import open_store
 from munjang.stores.base import Schema
 
@@ -15,3 +18,9 @@ def test_an_unknown_prefix_names_the_known_ones() -> None:
 def test_memory() -> None:
     store = open_store("memory:", Schema(4), create=True)
     assert store.count() == 0
+
+
+def test_a_missing_package_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "lancedb", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'munjang\[lance\]'"):
+        open_store(str(tmp_path), Schema(4), create=True)

@@ -3,6 +3,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from random import Random
@@ -135,6 +136,19 @@ def test_a_run_that_died_while_making_the_store(tmp_path: Path) -> None:
     assert (store.count(), store.schema.dimension) == (0, 4)
 
 
+def test_a_run_that_died_while_adding_fields(tmp_path: Path) -> None:
+    """Columns that no field has do no harm."""
+    store = open_store(str(tmp_path), SCHEMA, create=True)
+    store.add(make_rows(2, SCHEMA))
+    with store._writing() as table:
+        table.add_columns({"field_1": "cast(null as bigint)", "has_1": "false"})
+    store.add(make_rows(2, SCHEMA, prefix="new"))
+    store.upsert(make_rows(3, SCHEMA, prefix="new"))
+    store.extend({"other": "text"})
+    store.upsert(make_rows(4, store.schema, prefix="new"))
+    assert store.count() == 6
+
+
 def test_many_small_adds_are_tidied_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lance, "MAX_FRAGMENTS", 5)
     store = open_store(str(tmp_path), SCHEMA, create=True)
@@ -142,6 +156,18 @@ def test_many_small_adds_are_tidied_up(tmp_path: Path, monkeypatch: pytest.Monke
         store.add(make_rows(2, SCHEMA, prefix=f"{turn}-"))
     assert store.info()["fragments"] <= 6
     assert store.count() == 40
+
+
+def test_readers_do_not_wait_for_writers(tmp_path: Path) -> None:
+    """While another thread holds the lock of those who write, and longer than any search takes."""
+    store = open_store(str(tmp_path), SCHEMA, create=True)
+    store.add(make_rows(5, SCHEMA))
+    found: list[int] = []
+    with store._writing():
+        reader = threading.Thread(target=lambda: found.append(len(store.search(np.ones((1, 8), np.float32), 9)[0].ids)))
+        reader.start()
+        reader.join(timeout=20)
+        assert found == [5]
 
 
 @pytest.mark.parametrize("metric", ["cosine", "dot", "euclidean"])
