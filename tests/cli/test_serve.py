@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from munjang.cli import main
-from munjang.cli.serve import KEY_VARIABLE, Options, keys_of, named, rules_of
+from munjang.cli.serve import CPU_TOKENS, KEY_VARIABLE, Options, keys_of, load, named, rules_of
 
 pytest.importorskip("fastapi")
 httpx = pytest.importorskip("httpx")
@@ -71,6 +71,25 @@ def test_port_in_use(capsys: pytest.CaptureFixture[str]) -> None:
         port = str(other.getsockname()[1])
         assert f"Port {port} of 127.0.0.1 is in use" in failed(capsys, "--port", port, "--model", "x=y")
     assert "Can't listen" in failed(capsys, "--port", "99999", "--model", "x=y")
+
+
+def test_loading(tiny_bert: Path, tmp_path: Path) -> None:
+    """An index takes the first model; an index alone brings its own, by the name of its folder."""
+    where = {"device": "cpu", "threads": 1}
+    both = (f"one={tiny_bert}", f"two={tiny_bert}")
+    service = load(Options(model=both, index="memory:", dimensions=(8,), max_queue=3, **where))
+    assert list(service.batcher.lanes) == ["one", "two"]
+    assert service.index.model is service.embedders[0].model
+    assert service.embedders[1].dimensions == (8,)
+    assert (service.limits.max_batch_tokens, service.limits.max_queue) == (CPU_TOKENS, 3)
+    pytest.importorskip("lancedb")
+    from munjang.index import Index
+
+    with Index.open(tmp_path / "notes", tiny_bert, device="cpu") as index:
+        index.add(["hello world"])
+    alone = load(Options(index=str(tmp_path / "notes"), **where))
+    assert list(alone.batcher.lanes) == [tiny_bert.name]
+    assert alone.index.count() == 1
 
 
 def test_sigterm_during_work(tiny_bert: Path, make: Callable[..., Path], tmp_path: Path) -> None:

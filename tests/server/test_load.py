@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,17 +21,24 @@ from tests.server.running import Running, Watched, running
 from tests.texts import ENGLISH, KOREAN
 
 
-def wait_until(condition: Any) -> None:
-    end = time.monotonic() + 10
+async def until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 20
     while not condition():
         assert time.monotonic() < end
-        time.sleep(0.005)
+        await asyncio.sleep(0.005)
 
 
-async def ask_all(server: Running, requests: list[list[str]]) -> list[Any]:
+async def ask_all(
+    server: Running, requests: list[list[str]], after: Callable[[list[Any]], bool] | None = None
+) -> list[Any]:
+    """Ask everything at once; `after`, of the calls, says when the server's model may go on."""
     limits = httpx.Limits(max_connections=None)
     async with httpx.AsyncClient(base_url=server.url, timeout=20, limits=limits) as client:
-        calls = [client.post("/embed", json={"inputs": texts, "normalize": False}) for texts in requests]
+        posts = [client.post("/embed", json={"inputs": texts, "normalize": False}) for texts in requests]
+        calls = [asyncio.ensure_future(each) for each in posts]
+        if after is not None:
+            await until(lambda: after(calls))
+            server.service.embedders[0].may_go.set()  # type: ignore[attr-defined]
         return list(await asyncio.gather(*calls))
 
 
@@ -57,14 +65,8 @@ def test_overload_is_429_and_nothing_is_lost(model: BiEncoder) -> None:
     embedder = Watched("tiny", model)
     embedder.may_go.clear()
     with running(Service([embedder], limits=Limits(max_queue=4))) as started:
-
-        async def scene() -> list[Any]:
-            asked = asyncio.ensure_future(ask_all(started, [[f"text {n}"] for n in range(12)]))
-            await asyncio.sleep(0.5)
-            embedder.may_go.set()
-            return await asked
-
-        answers = asyncio.run(scene())
+        texts = [[f"text {n}"] for n in range(12)]
+        answers = asyncio.run(ask_all(started, texts, lambda calls: sum(call.done() for call in calls) == 8))
         statuses = [answer.status_code for answer in answers]
         assert sorted(statuses) == [200] * 4 + [429] * 8
         for answer in answers:
@@ -81,22 +83,25 @@ def test_work_of_a_client_that_went_away_is_not_computed(model: BiEncoder) -> No
     embedder = Watched("tiny", model)
     with running(Service([embedder])) as started:
         embedder.may_go.clear()
+        lane = started.service.batcher.lanes["tiny"]
 
         async def scene() -> None:
             async with httpx.AsyncClient(base_url=started.url, timeout=20) as client:
                 first = asyncio.ensure_future(client.post("/embed", json={"inputs": "first"}))
-                await asyncio.sleep(0.3)  # it is being computed
-                async with httpx.AsyncClient(base_url=started.url, timeout=0.3) as impatient:
+                await until(lambda: lane.is_busy)
+                patience = httpx.Timeout(20, read=0.5)
+                async with httpx.AsyncClient(base_url=started.url, timeout=patience) as impatient:
                     with pytest.raises(httpx.ReadTimeout):
                         await impatient.post("/embed", json={"inputs": ["a", "b", "c"]})
+                await until(lambda: lane.num_inside == 1)
                 last = asyncio.ensure_future(client.post("/embed", json={"inputs": ["x", "y"]}))
-                await asyncio.sleep(0.3)
+                await until(lambda: len(lane.waiting) == 2)  # who went away is left out when a batch is made
                 embedder.may_go.set()
                 assert [(await each).status_code for each in (first, last)] == [200, 200]
 
         asyncio.run(scene())
         assert embedder.sizes == [1, 2]
-        wait_until(lambda: "te_request_cancelled{" in started.client.get("/metrics").text)
+        assert 'te_request_cancelled{method="/embed"} 1' in started.client.get("/metrics").text
         assert started.num_inside() == 0
 
 
@@ -111,12 +116,6 @@ def test_one_bad_text_fails_alone(model: BiEncoder) -> None:
     embedder = Picky("tiny", model)
     embedder.may_go.clear()
     with running(Service([embedder])) as started:
-
-        async def scene() -> list[Any]:
-            asked = asyncio.ensure_future(ask_all(started, [["a"] * (1 + n % 4) for n in range(8)]))
-            await asyncio.sleep(0.3)
-            embedder.may_go.set()
-            return await asked
-
-        answers = asyncio.run(scene())
+        texts = [["a"] * (1 + n % 4) for n in range(8)]
+        answers = asyncio.run(ask_all(started, texts, lambda calls: started.num_inside() == 8))
     assert [answer.status_code for answer in answers] == [200, 200, 424, 200] * 2
