@@ -57,7 +57,7 @@ class Progress:
         left = ""
         if self.total is not None and rate > 0 and self.done < self.total:
             left = f", {_duration((self.total - self.done) / rate)} left"
-        return f"{self.label}: {self.done:,}{of}, {rate:,.0f}/s{left}"
+        return f"{self.label}: {self.done:,}{of}, {rate:,.{0 if rate >= 10 else 1}f}/s{left}"
 
     def _show(self, before: str, after: str) -> None:
         try:

@@ -73,7 +73,7 @@ class Loop:
         total = self.num_updates * config.accumulate
         shows = not config.quiet and self.processes.is_main
         with (
-            Progress(total, "training", enabled=shows) as bar,
+            Progress(total, "training, batches", enabled=shows) as bar,
             closing(self._work(total - at.update * config.accumulate)) as stream,
         ):
             bar.skip(at.update * config.accumulate)
@@ -82,7 +82,7 @@ class Loop:
                 self._update(some)
                 bar.advance(len(some))
                 if at.recent:
-                    bar.label = f"training, loss {at.recent[-1]:.4f}"
+                    bar.label = f"training, loss {at.recent[-1]:.4f}, batches"
                 is_last = at.update == self.num_updates
                 is_looked_at = self.evaluate is not None and (at.update % evaluate_every == 0 or is_last)
                 if is_looked_at or is_last or at.update % save_every == 0:
