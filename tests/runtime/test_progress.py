@@ -65,7 +65,7 @@ def test_log_has_lines(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.M
 def test_skipped_says_nothing_about_speed() -> None:
     shown = Progress(100, "x")
     shown.skip(50)
-    assert str(shown) == "x: 50/100 (50%), 0/s"
+    assert str(shown) == "x: 50/100 (50%), 0.0/s"
 
 
 def test_lost_terminal_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
