@@ -94,6 +94,8 @@ class Embedder:
         """The vectors as a request wants them, from the full ones."""
         model = self.model
         full_BD = np.stack(rows) if rows else np.zeros((0, model.width), np.float32)
+        if not np.isfinite(full_BD).all():  # JSON has no such numbers
+            raise Refused("model", f"{self.name} gave vectors that are no numbers; its weights may be damaged.")
         size = asked.dimensions or model.truncate_dim
         vectors_BD = full_BD if size is None else full_BD[:, :size]
         # OpenAI's shorter vectors have unit length; so do ours where the model's have

@@ -126,7 +126,10 @@ class Lane:
     def computed(self, parts: Sequence[Part]) -> list[Sequence[Any] | Exception]:
         """Results of a batch; where it fails, of each request alone, so that one bad text is the only one to fail."""
         try:
-            return list(self.compute(parts))
+            results = self.compute(parts)
+            if [len(each) for each in results] != [len(part.units) for part in parts]:
+                raise MunjangError(f"{self.name} gave other results than it was asked for.")  # else someone waits on
+            return list(results)
         except Exception as error:
             if len(parts) == 1:
                 return [error]

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import torch
 
-from munjang.cross_encoder import CrossEncoder
+from munjang.cross_encoder import CrossEncoder, scores_of
 from munjang.errors import InputError
 from munjang.server.errors import Refused
 from munjang.server.lane import Part, Work
@@ -37,12 +38,20 @@ class Reranker:
     def compute(self, parts: Sequence[Part]) -> list[Sequence[Any]]:
         """Logits of a batch of pairs."""
         pairs = [pair for part in parts for pair in part.units]
-        scores = self.scorer.predict(pairs, activation="Identity", progress=False).tolist()
+        scores = self.scorer.predict(pairs, activation="Identity", progress=False)
+        if not np.isfinite(scores).all():  # JSON has no such numbers
+            raise Refused("model", f"{self.name} gave scores that are no numbers; its weights may be damaged.")
         results, start = [], 0
         for part in parts:
-            results.append(scores[start : start + len(part.units)])
+            results.append(scores[start : start + len(part.units)].tolist())
             start += len(part.units)
         return results
+
+    def own(self, logits: Sequence[float]) -> list[float]:
+        """Logits as scores on the model's own scale, which `predict` and an index show."""
+        found = self.scorer.activation(torch.tensor(logits, dtype=torch.float32)[:, None])
+        scores: list[float] = scores_of(found, len(logits), 1).tolist()
+        return scores
 
 
 def sigmoid(logits: Sequence[float]) -> list[float]:

@@ -84,7 +84,8 @@ async def find(service: Service, body: Search) -> list[Any]:
     hits: list[Any] = await service.with_index(found)
     if body.rerank is not False and hits:
         reranker = service.reranker(None if body.rerank is True else body.rerank)
-        scores, _ = await service.score(reranker, body.query, [hit.text for hit in hits], "candidates")
+        logits, _ = await service.score(reranker, body.query, [hit.text for hit in hits], "candidates")
+        scores = reranker.own(logits)
         scored = [replace(hit, score=score, rerank_score=score) for hit, score in zip(hits, scores, strict=True)]
         hits = sorted(scored, key=lambda hit: -hit.score)
     return (one_per_document(hits) if body.group == "document" else hits)[: body.k]

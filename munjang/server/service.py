@@ -55,6 +55,8 @@ class Service:
     def __post_init__(self) -> None:
         if not self.embedders and not self.rerankers:
             raise InputError("Nothing to serve: give at least one model, re-ranker or index.")
+        if self.index is not None and not any(each.model is self.index.model for each in self.embedders):
+            raise InputError("The index needs its own model among the embedding models.")
         self.metrics, self.batcher = Metrics(), Batcher(self.workers)
         self.batcher.on_batch = self._count
         models: list[Embedder | Reranker] = [*self.embedders, *self.rerankers]

@@ -66,6 +66,11 @@ def test_what_can_be_wrong(tmp_path: Path, tiny_bert: Path, capsys: pytest.Captu
     assert "can't be cut to 1000" in failed(capsys, *model, f"x={tiny_bert}", "--dimensions", "1000")
 
 
+def test_without_the_extra(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "uvicorn", None)  # as if it were not installed
+    assert "pip install 'munjang[server]'" in failed(capsys, "--model", "x=y")
+
+
 def test_port_in_use(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = str(other.getsockname()[1])

@@ -80,3 +80,15 @@ def test_pairs_are_counted(scorer: CrossEncoder) -> None:
 def test_sigmoid_of_anything() -> None:
     assert sigmoid([0.0, 1000.0, -1000.0]) == [0.5, 1.0, 0.0]
     assert sigmoid([1.5])[0] == pytest.approx(1 / (1 + np.exp(-1.5)), rel=1e-12)
+
+
+def test_what_is_no_number_is_the_models_fault(model: BiEncoder, scorer: CrossEncoder) -> None:
+    with pytest.raises(Refused, match="no numbers") as caught:
+        Embedder("x", model).finish([np.full(model.width, np.nan, np.float32)], Embedding())
+    assert caught.value.kind == "model"
+
+
+def test_scores_on_the_models_own_scale(scorer: CrossEncoder) -> None:
+    pairs = [("hello", text) for text in TEXTS]
+    logits = scorer.predict(pairs, activation="Identity").tolist()
+    assert Reranker("r", scorer).own(logits) == pytest.approx(scorer.predict(pairs).tolist(), abs=1e-6)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from munjang.errors import InputError
+from munjang.errors import InputError, MunjangError
 from munjang.server.lane import Full, Lane, Limits, Request, Work
 
 
@@ -68,6 +68,14 @@ def test_one_bad_request_fails_alone() -> None:
     first, second, third = lane.computed(lane.take(0.0))
     assert (first, third) == (["0.0"], ["2.0"])
     assert isinstance(second, RuntimeError)
+
+
+def test_too_few_results_are_a_failure() -> None:
+    lane = lane_of((0, [1, 1]), (0, [1]))
+    lane.compute = lambda parts: [part.units[:1] for part in parts]
+    first, second = lane.computed(lane.take(0.0))
+    assert isinstance(first, MunjangError)
+    assert second == ["1.0"]
 
 
 def test_retry_after_what_waits_is_done() -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from munjang.bi_encoder import BiEncoder
 from munjang.cross_encoder import CrossEncoder
+from munjang.errors import InputError
 
 pytest.importorskip("fastapi")
 pytest.importorskip("uvicorn")
@@ -54,7 +55,13 @@ def test_the_same_hits_as_the_index(searching: Running, scorer: CrossEncoder) ->
         found = hits(searching, **plain, rerank=rerank)
         wanted = index.search(query, 5, 20, rerank=scorer)
         assert [hit["id"] for hit in found] == [hit.id for hit in wanted]
-        assert all(hit["rerank_score"] == hit["score"] for hit in found)
+        for name in ("score", "rerank_score"):
+            assert [hit[name] for hit in found] == pytest.approx([getattr(hit, name) for hit in wanted], abs=1e-5)
+
+
+def test_an_index_needs_its_model(searching: Running, scorer: CrossEncoder) -> None:
+    with pytest.raises(InputError, match="needs its own model"):
+        Service([], [Reranker("ranker", scorer)], searching.service.index)
 
 
 def test_documents_come_and_go(searching: Running) -> None:
