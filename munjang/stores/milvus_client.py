@@ -11,8 +11,8 @@ from munjang.stores.milvus_where import quoted
 
 MAX_BYTES = 65_535  # of a VARCHAR
 MAX_ROWS = 16_384  # of one answer
-STRONG = {"consistency_level": "Strong", "timeout": 60.0}
-PATIENCE = {"timeout": 60.0}
+PATIENCE = {"timeout": 30}  # a whole number: pymilvus 2.3 takes no other for a limit, and tries 75 times, for minutes
+STRONG: dict[str, Any] = {"consistency_level": "Strong", **PATIENCE}
 GRAPH = {"M": 16, "efConstruction": 200}
 
 
@@ -28,7 +28,7 @@ class Client:
         self._package: Any = pymilvus
         try:
             with _explained():
-                self._client: Any = pymilvus.MilvusClient(uri=address, timeout=10.0)
+                self._client: Any = pymilvus.MilvusClient(uri=address, timeout=10)
         except StoreError as error:
             if address.startswith("http"):
                 raise
