@@ -141,6 +141,7 @@ def main() -> None:
     for name, default in (("--clients", 32), ("--seconds", 10), ("--rounds", 3), ("--texts", 1), ("--port", 0)):
         parser.add_argument(name, type=int, default=default)
     parser.add_argument("--data", type=Path)
+    parser.add_argument("--corpus", default="mixed lengths", help="or English short, Korean short, long documents")
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--out", type=Path)
     parser.add_argument("--plain", action="store_true", help=argparse.SUPPRESS)
@@ -157,7 +158,7 @@ def main() -> None:
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Every server in turns, round by round; medians."""
-    texts = corpora(4000, options.data)["mixed lengths"]
+    texts = corpora(4000, options.data)[options.corpus]
     random.Random(4).shuffle(texts)
     requests = requests_of(texts, options.texts)
     ports = {name: free_port() for name in commands(options)}

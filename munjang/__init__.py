@@ -7,7 +7,17 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-__all__ = ["BiEncoder", "CrossEncoder", "Dataset", "Index", "TokenIds", "TrainConfig", "__version__", "evaluate", "train"]
+__all__ = [
+    "BiEncoder",
+    "CrossEncoder",
+    "Dataset",
+    "Index",
+    "TokenIds",
+    "TrainConfig",
+    "__version__",
+    "evaluate",
+    "train",
+]
 
 __version__ = "0.1.0"
 
