@@ -1,12 +1,12 @@
 """What ko-en-small learns from and is measured on. Rows that share a sentence with a reported set are dropped."""
 
-from collections import defaultdict
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from munjang.data.examples import Examples
+from munjang.data.nli import triplets_of
 from munjang.data.reading import drop_overlap, read_examples
 
 # Sets on which a score is reported; no training row may share a sentence with them
@@ -60,7 +60,7 @@ def read(data: Path, max_docs: int = 200_000, seed: int = 1) -> Sets:
         clean(crossed(data, "train")),
     ]
     english = read_examples(file(data, "triplets/nli-train"), num_texts=(3, 3))
-    korean = triplets(clean(read_examples(file(data, "nli/klue-nli-train"), target="labels")))
+    korean = triplets_of(clean(read_examples(file(data, "nli/klue-nli-train"), target="labels")))
     pairs = [clean(each) for each in translations(data, max_docs, seed)]
     return Sets(sts, [clean(english), korean], pairs, [clean(each) for each in questions(data)])
 
@@ -85,20 +85,6 @@ def joined(name: str, parts: list[Examples]) -> Examples:
     texts = tuple([text for part in parts for text in part.texts[column]] for column in range(len(parts[0].texts)))
     scores = None if parts[0].scores is None else np.concatenate([part.scores for part in parts])  # type: ignore[misc]
     return Examples(name, texts, parts[0].columns, scores=scores)
-
-
-def triplets(nli: Examples) -> Examples:
-    """A premise with a hypothesis that follows from it and one that contradicts it."""
-    by_premise: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    assert nli.labels is not None
-    for premise, hypothesis, label in zip(*nli.texts, nli.labels.tolist(), strict=True):
-        by_premise[premise][nli.label_names[label]].append(hypothesis)
-    rows = [
-        (premise, positive, negative)
-        for premise, found in by_premise.items()
-        for positive, negative in zip(found["entailment"], found["contradiction"], strict=False)
-    ]
-    return Examples("KLUE-NLI triplets", tuple(list(column) for column in zip(*rows, strict=True)))
 
 
 def translations(data: Path, max_docs: int, seed: int) -> list[Examples]:

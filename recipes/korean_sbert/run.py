@@ -11,7 +11,6 @@ import argparse
 import json
 import statistics
 import time
-from collections import defaultdict
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -23,6 +22,7 @@ import numpy as np
 
 from munjang import BiEncoder, CrossEncoder, TrainConfig, evaluate, train
 from munjang.data.examples import Examples
+from munjang.data.nli import triplets_of
 from munjang.data.reading import drop_overlap, read_examples
 
 CONCATENATIONS = ("u,v", "|u-v|", "u*v", "|u-v|,u*v", "u,v,u*v", "u,v,|u-v|", "u,v,|u-v|,u*v")
@@ -120,7 +120,7 @@ def read(data: Path) -> dict[str, Examples]:
         "dev": tests[0],
         "test": tests[1],
     }
-    found["triplets"] = triplets(found["nli"])
+    found["triplets"] = triplets_of(found["nli"])
     klue = drop_overlap(
         read_examples(_file(data, "sts/klue-sts-train.tsv"), target="scores", score_range=(0, 5)), tests
     )
@@ -129,20 +129,6 @@ def read(data: Path) -> dict[str, Examples]:
     scores = np.concatenate([part.scores for part in pairs])  # type: ignore[misc]
     found["sts+klue"] = Examples("KorSTS and KLUE-STS", texts, scores=scores)
     return found
-
-
-def triplets(nli: Examples) -> Examples:
-    """A premise with a hypothesis that follows from it and one that contradicts it."""
-    by_premise: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    assert nli.labels is not None
-    for premise, hypothesis, label in zip(*nli.texts, nli.labels.tolist(), strict=True):
-        by_premise[premise][nli.label_names[label]].append(hypothesis)
-    rows = [
-        (premise, positive, negative)
-        for premise, found in by_premise.items()
-        for positive, negative in zip(found["entailment"], found["contradiction"], strict=False)
-    ]
-    return Examples("triplets of KLUE-NLI", tuple(list(column) for column in zip(*rows, strict=True)))
 
 
 def measure(experiment: Experiment, seed: int, model: Path, data: Path, device: str | None) -> dict[str, float]:
