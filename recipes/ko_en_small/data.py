@@ -98,9 +98,20 @@ def translations(data: Path, max_docs: int, seed: int) -> list[Examples]:
     human = np.flatnonzero(np.array([kind == "HT" for kind in docs["kind"]]))
     human = np.sort(random.permutation(human)[:max_docs])
     return [
-        Examples("translations", (_take(general["en"], rows), _take(general["ko"], rows)), ("en", "ko")),
-        Examples("documentation", (_take(docs["en"], human), _take(docs["ko"], human)), ("en", "ko")),
+        once(Examples("translations", (_take(general["en"], rows), _take(general["ko"], rows)), ("en", "ko"))),
+        once(Examples("documentation", (_take(docs["en"], human), _take(docs["ko"], human)), ("en", "ko"))),
     ]
+
+
+def once(examples: Examples) -> Examples:
+    """Rows of which no text stood in a row before: a frequent one would be alone in many batches without duplicates."""
+    seen: set[str] = set()
+    rows = []
+    for row, texts in enumerate(zip(*examples.texts, strict=True)):
+        if seen.isdisjoint(texts):
+            rows.append(row)
+        seen.update(texts)
+    return examples.take(rows)
 
 
 def read_table(path: Path, columns: tuple[str, ...]) -> dict[str, list[str]]:
