@@ -1,7 +1,7 @@
 """pymilvus, from 2.3 to 3, in the few calls that a store makes; its errors in our words."""
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -80,8 +80,22 @@ class Client:
 
     def query(self, collection: str, test: str, columns: list[str]) -> list[dict[str, Any]]:
         """Rows for which a test holds; as many as fit into one answer."""
+        return self._loaded(
+            collection,
+            lambda: list(self._client.query(collection, filter=test, output_fields=columns, **STRONG)),
+        )
+
+    def _loaded(self, collection: str, read: Callable[[], list[Any]]) -> list[Any]:
+        """What a read gives; a server that was killed and started again has to be told to load a collection."""
+        try:
+            with _explained():
+                return read()
+        except StoreError as error:
+            if "not loaded" not in str(error):
+                raise
         with _explained():
-            return list(self._client.query(collection, filter=test, output_fields=columns, **STRONG))
+            self._client.load_collection(collection, **PATIENCE)
+            return read()
 
     def pages(self, collection: str, test: str, columns: list[str], size: int) -> Iterator[list[dict[str, Any]]]:
         """All rows for which a test holds, in the order of their ids."""
@@ -106,8 +120,9 @@ class Client:
     ) -> list[list[dict[str, Any]]]:
         """The nearest rows of each query, with their vectors."""
         params = {"metric_type": metric, "params": {"ef": max(number, 64)}}
-        with _explained():
-            found = self._client.search(
+        found = self._loaded(
+            collection,
+            lambda: self._client.search(
                 collection,
                 data=list(queries),
                 filter=test,
@@ -115,8 +130,9 @@ class Client:
                 output_fields=["vector"],
                 search_params=params,
                 **STRONG,
-            )
-            return [list(hits) for hits in found]
+            ),
+        )
+        return [list(hits) for hits in found]
 
     def index(self, collection: str) -> str:
         with _explained():
