@@ -13,11 +13,18 @@ from pathlib import Path
 import pytest
 
 from munjang.cli import main
-from munjang.cli.serve import CPU_TOKENS, KEY_VARIABLE, Options, keys_of, load, named, rules_of
+from munjang.cli.serve import CPU_TOKENS, KEY_VARIABLE, WAITING, Options, keys_of, load, named, rules_of
 
 pytest.importorskip("fastapi")
 httpx = pytest.importorskip("httpx")
 ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a command sets for its process stays within the test."""
+    monkeypatch.setenv(*WAITING)
+    monkeypatch.delenv(KEY_VARIABLE, raising=False)
 
 
 def failed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -32,7 +39,6 @@ def test_names() -> None:
 
 
 def test_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(KEY_VARIABLE, raising=False)
     file = tmp_path / "keys"
     file.write_text("one\ntwo\n")
     assert keys_of(Options()) == ()
@@ -49,8 +55,7 @@ def test_hosts() -> None:
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.0.1", "some.name"])
-def test_others_need_a_key(host: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(KEY_VARIABLE, raising=False)
+def test_others_need_a_key(host: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert f"who reaches {host} could use this server" in failed(capsys, "--host", host, "--model", "x=y")
 
 
@@ -69,6 +74,16 @@ def test_what_can_be_wrong(tmp_path: Path, tiny_bert: Path, capsys: pytest.Captu
 def test_without_the_extra(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "uvicorn", None)  # as if it were not installed
     assert "pip install 'munjang[server]'" in failed(capsys, "--model", "x=y")
+
+
+def test_threads_do_not_spin(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    name, value = WAITING
+    monkeypatch.delenv(name)
+    failed(capsys, "--model", "x=")
+    assert os.environ[name] == value
+    monkeypatch.setenv(name, "active")  # who sets it means it
+    failed(capsys, "--model", "x=")
+    assert os.environ[name] == "active"
 
 
 def test_port_in_use(capsys: pytest.CaptureFixture[str]) -> None:
