@@ -137,7 +137,9 @@ def _settings(each: "Field[Any]", hints: Mapping[str, Any], is_stated: bool) -> 
     if get_origin(hint) is tuple:
         kinds = get_args(hint)
         nargs = ("+" if is_required else "*") if kinds[-1] is ... else len(kinds)
-        return settings | {"type": kinds[0], "nargs": nargs}
+        # `--model a --model b` is `--model a b`
+        repeats = {"action": "extend"} if kinds[-1] is ... and not each.metadata["is_positional"] else {}
+        return settings | {"type": kinds[0], "nargs": nargs} | repeats
     if get_origin(hint) is Literal:
         return settings | {"choices": get_args(hint)}
     if each.metadata["is_positional"] and not is_required:

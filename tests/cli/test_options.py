@@ -180,3 +180,16 @@ def test_choices_are_those_of_the_library(verb: str) -> None:
     hints = get_type_hints(import_module(VERBS[verb][0]).Options)
     for name in tables.keys() & hints.keys():
         assert choices(hints[name]) == set(tables[name]) - LEFT_OUT.get((verb, name), set()), name
+
+
+def test_a_flag_may_be_repeated() -> None:
+    """`--model a=x --model b=y` names two models, not the last one alone."""
+
+    @dataclass(frozen=True, kw_only=True)
+    class Several:
+        inputs: tuple[str, ...] = option("files", default=(), is_positional=True)
+        model: tuple[str, ...] = option("models", default=())
+
+    found = parse(Several, ["--model", "a=x", "--model", "b=y", "c=z"], "prog", "")
+    assert found.model == ("a=x", "b=y", "c=z")
+    assert parse(Several, ["one", "two"], "prog", "").inputs == ("one", "two")
