@@ -122,9 +122,18 @@ def special_tokens(vocab: dict[str, int]) -> dict[str, str]:
 
 
 def make_tokenizer(kind: str) -> Tokenizer:
-    """A tokenizer of one of the three structures, trained on the words of tests/texts.py."""
+    """A tokenizer of one of the three structures, as `train_tokenizers` made it once.
+
+    Training gives another vocabulary every time, and so another model: what differs by a hair would fail now and then.
+    """
+    return Tokenizer.from_file(str(Path(__file__).parent / "tokenizers" / f"{kind}.json"))
+
+
+def train_tokenizers() -> None:
+    """Write tests/tokenizers/ anew: python -c "from tests.models import *; train_tokenizers()"."""
     corpus = [" ".join(ENGLISH), " ".join(KOREAN), "각한글 자모 0123456789 abcdefghijklmnopqrstuvwxyz"] * 3
-    return {"wordpiece": _wordpiece, "unigram": _unigram, "bytelevel": _bytelevel}[kind](corpus)
+    for kind, train in (("wordpiece", _wordpiece), ("unigram", _unigram), ("bytelevel", _bytelevel)):
+        train(corpus).save(str(Path(__file__).parent / "tokenizers" / f"{kind}.json"), pretty=False)
 
 
 def _wordpiece(corpus: list[str]) -> Tokenizer:

@@ -98,6 +98,10 @@ def train_with(options: "Any", datasets: "list[Dataset]", is_cross: bool, num_la
         print(preview(model, datasets, config))
         return 0
     train(model, datasets, config=config)
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        from munjang.training.processes import end
+
+        end()
     if config.output is not None and _is_main() and not config.quiet:
         print(f"the model is in {config.output}, the report in {config.output}.training/report.html", file=sys.stderr)
     return 0

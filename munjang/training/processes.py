@@ -99,3 +99,10 @@ class Processes:
         """Until all are here."""
         if self.world > 1:
             dist.barrier()
+
+
+def end() -> None:
+    """Leave the other processes, all at the same time: one that is gone too early takes the others down."""
+    if dist.is_available() and dist.is_initialized():
+        dist.barrier()
+        dist.destroy_process_group()
