@@ -57,7 +57,7 @@ def make_model(family: str, folder: Path, kind: str = "bi", pooling: Any = "mean
     labels = {"num_labels": options["num_labels"]} if "num_labels" in options else {}
     config = getattr(transformers, f"{title}Config")(vocab_size=len(vocab), pad_token_id=pad, **settings, **labels)
     suffix = "ForSequenceClassification" if kind in ("cross", "classifier") else "Model"
-    torch.manual_seed(SEEDS.get(family, 3))
+    torch.manual_seed(options.get("seed", SEEDS.get(family, 3)))
     model = getattr(transformers, title + suffix)(config)
     widen(model)
     limit = options.get("max_length", 100)

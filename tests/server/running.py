@@ -53,7 +53,9 @@ def running(service: Service, rules: Rules | None = None) -> Iterator[Running]:
     thread.start()
     try:
         assert started.wait(20)
-        with httpx.Client(base_url=address_of(bound), timeout=20) as client:
+        # a connection of its own for each request: one that idled for 5 s may be closed just as it is used again
+        alone = httpx.Limits(max_keepalive_connections=0)
+        with httpx.Client(base_url=address_of(bound), timeout=20, limits=alone) as client:
             yield Running(address_of(bound), service, client)
     finally:
         server.should_exit = True
