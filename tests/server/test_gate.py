@@ -3,7 +3,8 @@
 import json
 import logging
 import socket
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -117,6 +118,7 @@ def test_logs_hold_no_texts(locked: Running, caplog: pytest.LogCaptureFixture) -
         post(locked, "secret", **KEY, **{"x-request-id": "one"})
         locked.client.post("/embed?q=secret", json={"inputs": {"secret": 1}}, headers=KEY)
         locked.client.get("/secret", headers=KEY)
+        until(lambda: sum(record.name == LOG.name for record in caplog.records) == 3)  # it is written after the answer
     lines = [json.loads(record.message) for record in caplog.records if record.name == LOG.name]
     assert [(line["path"], line["status"]) for line in lines] == [("/embed", 200), ("/embed", 422), ("unknown", 404)]
     assert lines[0]["request_id"] == "one"
@@ -146,5 +148,13 @@ def test_no_stack_trace(model: BiEncoder, caplog: pytest.LogCaptureFixture) -> N
             assert "secret" not in each.text
             assert "Traceback" not in each.text
             assert each.headers["x-request-id"]
+    until(lambda: '"error": "TypeError"' in caplog.text)
     assert "secret" not in caplog.text
     assert '"error": "TypeError"' in caplog.text
+
+
+def until(is_so: Callable[[], bool], seconds: float = 5.0) -> None:
+    """Wait for what another thread does."""
+    end = time.monotonic() + seconds
+    while not is_so() and time.monotonic() < end:
+        time.sleep(0.01)
