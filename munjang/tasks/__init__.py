@@ -1,0 +1,1 @@
+"""What sentence vectors are for, each task a function of texts or of ready vectors."""
