@@ -1,0 +1,128 @@
+"""The nouns of Korean texts, particles cut off: by morphemes where kiwipiepy is installed, else by endings."""
+
+import re
+import threading
+import unicodedata
+from collections import defaultdict
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, TypeAlias
+
+from munjang.text.terms import HANGUL, has_kiwi
+
+# A noun, and what joins it to the next one in a phrase: " ", "의 ", or None where the phrase ends.
+Noun: TypeAlias = tuple[str, str | None]
+
+NOUNS = ("NNG", "NNP", "SL", "SH")  # common and proper nouns, foreign words, Chinese characters
+PARTS = (*NOUNS, "XPN", "XSN", "XR", "SN")  # what may stand inside a compound: prefix, suffix, root, number
+OF = "JKG"  # 의
+WORD = re.compile(r"[^\W_]+")
+GAP = re.compile(r"[ \t]+")
+# Particles and endings that follow nouns
+ENDINGS = """
+    은 는 이 가 을 를 의 에 도 로 와 과 만 에서 에게 한테 께서 까지 부터 으로 이나 처럼 보다 라는
+    이라는 에는 에도 에서는 에서도 으로는 으로도 로는 로서 으로서 로써 으로써 이며 이고 하고 이란 이다
+    입니다 였다 이었다 한다 했다 하는 하여 해서 된다 되는 되었다 됐다 들이 들을 들은 들의
+"""
+PARTICLES = frozenset(ENDINGS.split())
+LONGEST = max(map(len, PARTICLES))
+MIN_LEFT = 2  # syllables that must be left of a word: most words of one are no nouns
+_lock = threading.Lock()
+
+
+def nouns(texts: Sequence[str]) -> list[list[Noun]]:
+    """The nouns of each text in their order, compounds whole, in lower case.
+
+    >>> nouns(["대한민국의 수도는 서울특별시이다."])
+    [[('대한민국', '의 '), ('수도', None), ('서울특별시', None)]]
+    """
+    normal = [unicodedata.normalize("NFC", text) for text in texts]
+    return _by_morphemes(normal) if has_kiwi() else by_endings(normal)
+
+
+def has_hangul(text: str) -> bool:
+    """Whether a text is Korean, if only in part."""
+    return HANGUL.search(text) is not None
+
+
+@cache
+def _kiwi() -> Any:
+    from kiwipiepy import Kiwi
+
+    return Kiwi()
+
+
+def _by_morphemes(texts: list[str]) -> list[list[Noun]]:
+    with _lock:  # loading takes a second, and one is enough
+        kiwi = _kiwi()
+    return [_join(text, tokens) for text, tokens in zip(texts, kiwi.tokenize(texts), strict=True)]
+
+
+def _join(text: str, tokens: Sequence[Any]) -> list[Noun]:
+    """Morphemes that touch each other, put together, and what stands between them and the next."""
+    spans: list[tuple[int, int]] = []  # of nouns
+    of: set[int] = set()  # where a 의 ends
+    end, has_noun, start = -1, False, 0
+    for token in (*tokens, None):
+        is_part = token is not None and token.tag in PARTS
+        if has_noun and not (is_part and token.start == end):
+            spans.append((start, end))
+            has_noun = False
+        if token is None:
+            break
+        if is_part:
+            start = token.start if token.start != end else start
+            end = token.start + token.len
+            has_noun = has_noun or token.tag in NOUNS
+        else:
+            end = -1
+            if token.tag == OF:
+                of.add(token.start + token.len)
+    found: list[Noun] = []
+    for place, (start, end) in enumerate(spans):
+        following = spans[place + 1][0] if place + 1 < len(spans) else end
+        noun = " ".join(text[start:end].lower().split())  # kiwi knows some terms of two words
+        found.append((noun, _joiner(text, end, following, of)))
+    return found
+
+
+def _joiner(text: str, end: int, following: int, of: set[int]) -> str | None:
+    if GAP.fullmatch(text, end, following):
+        return " "
+    return "의 " if end + 1 in of and GAP.fullmatch(text, end + 1, following) else None
+
+
+def by_endings(texts: Sequence[str]) -> list[list[Noun]]:
+    """The same without kiwipiepy: Hangul words without what looks like a particle. Verbs are not left out."""
+    found = [[(match[0].lower(), match.start(), match.end()) for match in WORD.finditer(text)] for text in texts]
+    stems = _cuts({word for words in found for word, _, _ in words})
+    cut: list[list[Noun]] = []
+    for text, words in zip(texts, found, strict=True):
+        row: list[Noun] = []
+        for place, (word, _, end) in enumerate(words):
+            following = words[place + 1][1] if place + 1 < len(words) else end
+            is_whole = stems[word] == word
+            row.append((stems[word], " " if is_whole and GAP.fullmatch(text, end, following) else None))
+        cut.append(row)
+    return cut
+
+
+def _cuts(words: set[str]) -> dict[str, str]:
+    """The stem of each word: of all ways to cut it, the one whose stem is seen with the most endings in all words.
+
+    That tells 고양이 from 고양 + 이 once 고양이가 or 고양이를 is seen too.
+    """
+    ways = {word: [(word, ""), *_ways(word)] for word in words}
+    endings: dict[str, set[str]] = defaultdict(set)
+    for each in ways.values():
+        for stem, ending in each:
+            endings[stem].add(ending)
+    # Seen once, a word loses its longest particle: 학교에서 is 학교
+    return {word: min(each, key=lambda way: (-len(endings[way[0]]), len(way[0])))[0] for word, each in ways.items()}
+
+
+def _ways(word: str) -> list[tuple[str, str]]:
+    if not HANGUL.fullmatch(word):
+        return []
+    places = range(max(MIN_LEFT, len(word) - LONGEST), len(word))
+    return [(word[:place], word[place:]) for place in places if word[place:] in PARTICLES]

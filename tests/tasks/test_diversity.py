@@ -1,0 +1,50 @@
+"""Picks by hand, and against every combination."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from munjang.errors import InputError
+from munjang.nn.similarity import unit
+from munjang.tasks.diversity import marginal, max_sum, nearest
+
+
+def test_nearest_takes_the_first_of_equals() -> None:
+    assert nearest(np.array([0.2, 0.9, 0.9, 0.1], np.float32), 3).tolist() == [1, 2, 0]
+
+
+def test_marginal_skips_a_twin() -> None:
+    units = unit(np.array([[1, 0.1], [1, 0.11], [0.2, 1]], np.float32))
+    scores = units @ unit(np.array([[1, 0.3]], np.float32))[0]
+    assert marginal(scores, units, 2, diversity=0.0).tolist() == nearest(scores, 2).tolist() == [1, 0]
+    assert marginal(scores, units, 2, diversity=0.7).tolist() == [1, 2]
+
+
+def test_max_sum_is_the_least_alike_of_all_combinations() -> None:
+    random = np.random.default_rng(0)
+    units = unit(random.normal(size=(12, 6)).astype(np.float32))
+    scores = units @ units[0]
+    pool = nearest(scores, 8).tolist()
+    best = min(combinations(pool, 3), key=lambda each: sum(units[a] @ units[b] for a, b in combinations(each, 2)))
+    assert set(max_sum(scores, units, 3, num_candidates=8).tolist()) == set(best)
+
+
+def test_fewer_candidates_than_asked_for() -> None:
+    units = np.eye(2, dtype=np.float32)
+    scores = np.array([0.1, 0.2], np.float32)
+    assert marginal(scores, units, 5, 0.5).tolist() == [1, 0]
+    assert max_sum(scores, units, 5, 20).tolist() == [1, 0]
+    nothing = np.zeros(0, np.float32)
+    assert marginal(nothing, units[:0], 5, 0.5).tolist() == []
+    assert max_sum(nothing, units[:0], 5, 20).tolist() == []
+
+
+def test_too_much_is_refused_with_a_way_out() -> None:
+    units = np.eye(40, dtype=np.float32)
+    with pytest.raises(InputError, match=r"847,660,528 combinations.*mmr"):
+        max_sum(units[0], units, 10, 40)
+    with pytest.raises(InputError, match="num_candidates"):
+        max_sum(units[0], units, 5, 4)
+    with pytest.raises(InputError, match="diversity"):
+        marginal(units[0], units, 5, 1.5)
