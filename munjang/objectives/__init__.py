@@ -24,6 +24,7 @@ from munjang.objectives.cross_mse import CrossMSE
 from munjang.objectives.denoising import Denoising
 from munjang.objectives.embedding_mse import EmbeddingMSE
 from munjang.objectives.in_batch import InBatch
+from munjang.objectives.in_batch_kl import InBatchKL
 from munjang.objectives.kl import KL
 from munjang.objectives.lambda_loss import LambdaLoss
 from munjang.objectives.listnet import ListNet
@@ -56,6 +57,7 @@ OBJECTIVES: dict[str, type[Objective]] = {
     "angle": AnglE,
     # distillation
     "embedding_mse": EmbeddingMSE,
+    "in_batch_kl": InBatchKL,
     "margin_mse": MarginMSE,
     "kl": KL,
     # texts alone

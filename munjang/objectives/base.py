@@ -42,6 +42,7 @@ class Objective(nn.Module):
     # compare examples of the batch with each other: they see all of it, from all processes.
     is_separable: bool = False
     can_be_cached: bool = True  # whether the network's outputs are all that its gradient goes through
+    is_by_component: bool = False  # whether vectors meet the teacher's component by component, not by cosines
     corruption: str | None = None  # what is done to the texts before: delete (tokens), mask (tokens)
     num_sampled: int = 0  # cross-encoders: documents of other examples that each query is paired with as well
 

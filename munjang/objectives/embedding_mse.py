@@ -31,6 +31,7 @@ class EmbeddingMSE(Objective):
         super().__init__()
         choose("target", target, TARGETS)
         self.target = target
+        self.is_by_component = width == teacher_width
         self.projection = None if width == teacher_width else nn.Linear(width, teacher_width)
 
     def forward(self, outputs: Sequence[Tensor], extras: Extras) -> Tensor:

@@ -54,7 +54,7 @@ class Matryoshka(Wrapper):
         return F.pad(cut_BS, (0, vectors_BD.shape[-1] - dim)) if self.has_head else cut_BS
 
     def _extras(self, extras: Extras, dim: int) -> Extras:
-        """Without a map in between, components meet the teacher's one by one."""
-        if "teacher" not in extras or self.has_head:
+        """Components that meet the teacher's one by one meet its first ones."""
+        if "teacher" not in extras or not self.is_by_component:
             return extras
         return {**extras, "teacher": extras["teacher"][..., :dim]}

@@ -24,7 +24,7 @@ class Wrapper(Objective):
         self.needs, self.num_texts, self.extras = objective.needs, objective.num_texts, objective.extras
         self.passes, self.corruption = objective.passes, objective.corruption
         self.is_separable, self.can_be_cached = objective.is_separable, objective.can_be_cached
-        self.num_sampled = objective.num_sampled
+        self.num_sampled, self.is_by_component = objective.num_sampled, objective.is_by_component
 
     @property
     def innermost(self) -> Objective:

@@ -173,6 +173,23 @@ def embedding_mse(options: Options, outputs: Sequence[Tensor], extras: Any, para
     return mean(costs, outputs[0])
 
 
+def in_batch_kl(options: Options, outputs: Sequence[Tensor], extras: Any, parameters: Any) -> Tensor:
+    temperature, is_own = options.get("temperature", 0.05), options.get("target") == "own"
+    texts = [(column, i) for column in range(len(outputs)) for i in range(len(outputs[0]))]
+    teacher = {text: extras["teacher"][text[1], text[0] if is_own else 0] for text in texts}
+    costs = []
+    for one in texts:
+        others = [text for text in texts if text != one]
+        if others:
+            student = torch.stack([cosine(outputs[one[0]][one[1]], outputs[c][i]) for c, i in others])
+            wanted = torch.stack([cosine(teacher[one], teacher[text]) for text in others])
+            wanted = (wanted / options.get("teacher_temperature", temperature)).softmax(0)
+            costs.append((wanted * (wanted.log() - (student / temperature).softmax(0).log())).sum())
+        else:
+            costs.append(0 * outputs[0].sum())
+    return mean(costs, outputs[0])
+
+
 def _similarity(options: Options, u: Tensor, v: Tensor) -> Tensor:
     return cosine(u, v) if options.get("similarity") == "cosine" else u @ v
 
@@ -346,6 +363,7 @@ NAIVE: dict[str, Naive] = {
     "cosent": ranked(cosine),
     "angle": ranked(angle_of),
     "embedding_mse": embedding_mse,
+    "in_batch_kl": in_batch_kl,
     "margin_mse": margin_mse,
     "kl": kl,
     "simcse": simcse,
@@ -375,7 +393,11 @@ def wrapped(wrapper: str, given: Options, inner: Naive) -> Naive:
                 )
                 rest = kept.new_zeros(len(kept), vectors.shape[1] - dim)
                 cut.append(torch.cat([kept, rest], dim=1) if parameters else kept)
-            teacher = {key: extras[key][:, :, :dim] for key in extras if key == "teacher" and not parameters}
+            teacher = {
+                key: extras[key][:, :, :dim]
+                for key in extras
+                if key == "teacher" and inner is embedding_mse and not parameters
+            }
             total = total + weight * inner(options, cut, {**extras, **teacher}, parameters)
         return total
 
