@@ -1,6 +1,6 @@
 """What ko-en-small learns from and is measured on. Rows that share a sentence with a reported set are dropped."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -8,9 +8,11 @@ import numpy as np
 from munjang.data.examples import Examples
 from munjang.data.nli import triplets_of
 from munjang.data.reading import drop_overlap, read_examples
+from munjang.data.tables import read_texts
 
 # Sets on which a score is reported; no training row may share a sentence with them
 REPORTED_STS = ("stsb-test", "korsts-test", "stsb-dev", "korsts-dev", "sick-dev", "sts12", "sts13", "sts14")
+LANGUAGES = (("ko", "ko"), ("ko", "en"), ("en", "ko"), ("en", "en"), ("ko", "ko"))  # of a query and its passage
 MAX_BIBLE = 4000  # of 31,078 verses: their language is not that of today
 
 
@@ -22,11 +24,14 @@ class Sets:
     triplets: list[Examples]
     translations: list[Examples]
     questions: list[Examples]
+    passages: list[Examples]  # sentences and headings with the passage they are from, in both languages
+    english: list[Examples]  # texts alone
+    korean: list[Examples]
 
     def __str__(self) -> str:
-        kinds = ("sts", "triplets", "translations", "questions")
         return "\n".join(
-            f"{kind}: {', '.join(f'{each.name} {len(each):,}' for each in getattr(self, kind))}" for kind in kinds
+            f"{kind.name}: {', '.join(f'{each.name} {len(each):,}' for each in getattr(self, kind.name))}"
+            for kind in fields(self)
         )
 
 
@@ -45,7 +50,7 @@ def reported(data: Path) -> list[Examples]:
     return [*sets, crossed, read_examples(file(data, "nli/xnli-ko-dev"), texts=("premise", "hypothesis"))]
 
 
-def read(data: Path, max_docs: int = 200_000, seed: int = 1) -> Sets:
+def read(data: Path, max_docs: int = 120_000, seed: int = 1) -> Sets:
     """All of it, cleaned."""
     avoid = reported(data)
 
@@ -62,7 +67,11 @@ def read(data: Path, max_docs: int = 200_000, seed: int = 1) -> Sets:
     english = read_examples(file(data, "triplets/nli-train"), num_texts=(3, 3))
     korean = triplets_of(clean(read_examples(file(data, "nli/klue-nli-train"), target="labels")))
     pairs = [clean(each) for each in translations(data, max_docs, seed)]
-    return Sets(sts, [clean(english), korean], pairs, [clean(each) for each in questions(data)])
+    asked = [clean(each) for each in questions(data)]
+    passages = [clean(each) for each in (passages_of(data, 30_000, seed), headings_of(data, seed))]
+    alone = [clean(each) for each in (alone_of(data, "en-sentences", 100_000), alone_of(data, "ko-reviews", 30_000))]
+    premises = alone_examples("KLUE premises", korean.texts[0])
+    return Sets(sts, [clean(english), korean], pairs, asked, passages, alone[:1], [alone[1], premises])
 
 
 def scored(data: Path, name: str, title: str) -> Examples:
@@ -83,7 +92,7 @@ def crossed(data: Path, part: str) -> Examples:
 def joined(name: str, parts: list[Examples]) -> Examples:
     """Rows of several tables as one."""
     texts = tuple([text for part in parts for text in part.texts[column]] for column in range(len(parts[0].texts)))
-    scores = None if parts[0].scores is None else np.concatenate([part.scores for part in parts])  # type: ignore[misc]
+    scores = None if parts[0].scores is None else np.concatenate([part.scores for part in parts])
     return Examples(name, texts, parts[0].columns, scores=scores)
 
 
@@ -101,6 +110,76 @@ def translations(data: Path, max_docs: int, seed: int) -> list[Examples]:
         once(Examples("translations", (_take(general["en"], rows), _take(general["ko"], rows)), ("en", "ko"))),
         once(Examples("documentation", (_take(docs["en"], human), _take(docs["ko"], human)), ("en", "ko"))),
     ]
+
+
+def passages_of(data: Path, count: int, seed: int) -> Examples:
+    """A sentence of the documentation with the passage around it, each in either language.
+
+    Half of the passages no longer hold the sentence: to find them takes more than its words.
+    """
+    random = np.random.default_rng(seed)
+    docs = documentation(data)
+    is_good = np.array([kind == "HT" for kind in docs["kind"]])
+    source = np.array(docs["source"])
+    starts = np.arange(0, len(source) - 5, 5)
+    whole = is_good[starts] & is_good[starts + 4] & (source[starts] == source[starts + 4])
+    starts = np.sort(random.permutation(starts[whole])[:count])
+    queries, found = [], []
+    for start in starts.tolist():
+        rows = range(start, start + 3 + int(random.integers(3)))
+        asked = int(random.choice(rows))
+        one, other = LANGUAGES[int(random.integers(len(LANGUAGES)))]
+        kept = [row for row in rows if row != asked] if random.random() < 0.5 else rows
+        queries.append(docs[one][asked])
+        found.append(" ".join(docs[other][row] for row in kept))
+    return once(Examples("passages", (queries, found), ("query", "passage")))
+
+
+def headings_of(data: Path, seed: int) -> Examples:
+    """Headings of the documentation with the passage under them: what comes nearest to questions in Korean here."""
+    random = np.random.default_rng(seed)
+    docs = documentation(data)
+    queries, found = [], []
+    for row in range(len(docs["en"]) - 4):
+        if not _is_heading(docs, row):
+            continue
+        below = [row + 1, row + 2]
+        while len(below) < 4 and _is_sentence(docs, row, below[-1] + 1):
+            below.append(below[-1] + 1)
+        for place in random.permutation(len(LANGUAGES))[:2].tolist():
+            one, other = LANGUAGES[place]
+            queries.append(docs[one][row])
+            found.append(" ".join(docs[other][each] for each in below))
+    return once(Examples("headings", (queries, found), ("query", "passage")))
+
+
+def documentation(data: Path) -> dict[str, list[str]]:
+    """Sentences of technical documentation in the order of its pages."""
+    return read_table(file(data, "parallel/en-ko-docs"), ("en", "ko", "kind", "source"))
+
+
+def _is_heading(docs: dict[str, list[str]], row: int) -> bool:
+    """Two short lines that don't end as sentences do, with sentences under them."""
+    ends = (".", "다", "요", "?", "!", ":")
+    is_open = not docs["ko"][row].endswith(ends) and not docs["en"][row].endswith(ends)
+    return is_open and 8 < len(docs["ko"][row]) < 50 and all(_is_sentence(docs, row, row + k) for k in (1, 2))
+
+
+def _is_sentence(docs: dict[str, list[str]], heading: int, row: int) -> bool:
+    is_there = row < len(docs["ko"]) and docs["source"][row] == docs["source"][heading]
+    return is_there and docs["ko"][row].endswith(".") and len(docs["ko"][row]) > 25
+
+
+def alone_of(data: Path, name: str, count: int) -> Examples:
+    """The first texts of a file."""
+    found = [path for path in (data / f"text/{name}.txt", data / f"text/{name}.txt.xz") if path.exists()]
+    lines = [line for line, _ in zip(read_texts(found[0]), range(count), strict=False)]
+    return alone_examples(name, lines)
+
+
+def alone_examples(name: str, texts: list[str]) -> Examples:
+    """Each text once, and none of a word or two."""
+    return Examples(name, ([text for text in dict.fromkeys(texts) if len(text) > 12],), ("text",))
 
 
 def once(examples: Examples) -> Examples:

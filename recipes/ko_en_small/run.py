@@ -1,17 +1,21 @@
 """ko-en-small, stage by stage: from multilingual-e5-small and the data folder to a small Korean-English encoder.
 
-    python -u -m recipes.ko_en_small.run base E5 DATA OUT           here: the vocabulary pruned to Korean and English
-    python -u -m recipes.ko_en_small.run contrast BASE DATA OUT     GPU: STS, triplets, translations, questions at once
+    python -u -m recipes.ko_en_small.run base E5 DATA BASE                   the vocabulary pruned to Korean and English
+    python -u -m recipes.ko_en_small.run scorer MPNET DATA SCORER            GPU: an English cross-encoder learns STS
+    python -u -m recipes.ko_en_small.run silver MPNET SCORER DATA SILVER     GPU: it scores pairs and their translations
+    python -u -m recipes.ko_en_small.run contrast BASE MPNET SILVER DATA OUT    GPU: everything at once
     python -u -m recipes.ko_en_small.run evaluate MODEL DATA OUT.json [--device cpu]
-    python -u -m recipes.ko_en_small.run pack MODEL OUT --parts 2   a folder in parts that fit the limits of a transfer
+    python -u -m recipes.ko_en_small.run pack MODEL PARTS --parts 2          parts that fit the limits of a transfer
     python -u -m recipes.ko_en_small.run unpack PARTS OUT
 
-Each stage can be redone alone. `--set learning_rate=3e-5` and the like change a stage's settings.
+MPNET is all-mpnet-base-v2, the English teacher. Each stage can be redone alone. `--set learning_rate=3e-5` and the like
+change a stage's settings, `--without silver neighbours` leaves parts of the data out.
 """
 
 import argparse
 import json
 import shutil
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -23,13 +27,16 @@ from safetensors.torch import load_file, save_file
 from munjang import BiEncoder, Dataset, TrainConfig, evaluate, train
 from munjang.checkpoint.prune import prune
 from munjang.cli.train import settings
+from munjang.data.examples import Examples
+from munjang.data.reading import read_examples
 from munjang.data.tables import read_texts
+from munjang.errors import unknown
 from recipes.ko_en_small.data import Sets, crossed, file, joined, read
+from recipes.ko_en_small.silver import scorer, silver
 
 LINES = 307_000  # of each language: what the pieces are counted on
 CONTRAST = TrainConfig(
-    max_steps=2000,
-    accumulate=4,  # one batch of each dataset an update
+    max_steps=1500,
     mixing="round_robin",
     learning_rate=5e-5,
     warmup=0.1,
@@ -37,7 +44,7 @@ CONTRAST = TrainConfig(
     max_length=128,
     ema=0.999,
     matryoshka=(384, 256, 128, 64),
-    save_every=1000,
+    save_every=100_000,
     seed=7,
 )
 
@@ -54,27 +61,75 @@ def base(model: Path, data: Path, out: Path) -> None:
     encoder.save(out)
 
 
-def datasets(sets: Sets) -> list[Dataset]:
-    """One of each kind; their batches make up an update together."""
-    return [
-        Dataset(data=joined("STS", sets.sts), objective="cosent", batch_size=192, sampler="random"),
-        Dataset(data=joined("NLI triplets", sets.triplets), objective="in_batch", batch_size=128),
-        Dataset(
-            data=joined("translations", sets.translations),
-            objective="in_batch",
-            batch_size=192,
-            options={"is_symmetric": True},
-        ),
-        Dataset(data=joined("questions", sets.questions), objective="in_batch", batch_size=128),
-    ]
+def datasets(sets: Sets, teacher: BiEncoder, start: BiEncoder, silver: list[Examples]) -> dict[str, list[Dataset]]:
+    """By what may be left out; one batch of each makes up an update.
+
+    The English teacher says how close English sentences and their translations are; the start itself, which has seen
+    much Korean, says it of Korean ones, so that what it knows is not lost.
+    """
+    own = {"target": "own"}
+    return {
+        "sts": [
+            Dataset(data=joined("STSb", [sets.sts[0], sets.sts[1], sets.sts[4]]), objective="cosent", batch_size=128),
+            Dataset(data=sets.sts[2], objective="cosent", batch_size=64),
+            Dataset(data=sets.sts[3], objective="cosent", batch_size=48),
+        ],
+        "silver": [Dataset(data=each, objective="cosent", batch_size=128) for each in silver],
+        "triplets": [Dataset(data=joined("NLI triplets", sets.triplets), objective="in_batch", batch_size=128)],
+        "questions": [Dataset(data=joined("questions", sets.questions), objective="in_batch", batch_size=128)],
+        "passages": [Dataset(data=joined("passages", sets.passages), objective="in_batch", batch_size=96)],
+        "translations": [
+            Dataset(data=each, objective="in_batch_kl", batch_size=192, teacher=teacher, sampler="no_duplicates")
+            for each in sets.translations
+        ],
+        "neighbours": [
+            Dataset(data=sets.english[0], objective="in_batch_kl", batch_size=256, teacher=teacher, options=own),
+            Dataset(
+                data=joined("answers", [each for each in sets.questions if each.name != "Korean questions"]),
+                objective="in_batch_kl",
+                batch_size=96,
+                teacher=teacher,
+                options=own,
+            ),
+        ],
+        "korean": [
+            Dataset(
+                data=joined("Korean", sets.korean),
+                objective="in_batch_kl",
+                batch_size=128,
+                teacher=start,
+                # its cosines lie between 0.7 and 1
+                options={**own, "teacher_temperature": 0.02},
+            )
+        ],
+    }
 
 
-def contrast(model: Path, data: Path, out: Path, changes: dict[str, Any]) -> None:
+def contrast(
+    model: Path, teacher: Path, silver: Path, data: Path, out: Path, changes: dict[str, Any], without: list[str]
+) -> None:
     """All data at once, a batch of each kind an update."""
     sets = read(data)
     print(sets, flush=True)
+    parts = datasets(sets, BiEncoder.load(teacher), BiEncoder.load(model), scored_silver(silver))
+    for name in without:
+        if name not in parts:
+            raise unknown("part of the data", name, parts)
+    chosen = [each for name, part in parts.items() if name not in without for each in part]
     encoder = BiEncoder.load(model, dtype="float32")
-    train(encoder, datasets(sets), config=replace(CONTRAST, output=str(out), **changes))
+    train(encoder, chosen, config=replace(CONTRAST, output=str(out), accumulate=len(chosen), **changes))
+
+
+def scored_silver(folder: Path) -> list[Examples]:
+    """The pairs that a cross-encoder has scored: English ones, and Korean and crossed ones."""
+    source = folder / "silver-en-ko.tsv"
+    pairs = (("sentence1_ko", "sentence2_ko"), ("sentence1_en", "sentence2_ko"), ("sentence1_ko", "sentence2_en"))
+    scale: dict[str, Any] = {"target": "scores", "score_range": (0.0, 1.0)}
+    parts = [read_examples(source, texts=columns, **scale) for columns in pairs]
+    korean = joined("silver Korean and crossed", [parts[0], parts[0], parts[1], parts[2]])
+    english = read_examples(folder / "silver-en.tsv", texts=("sentence1", "sentence2"), **scale)
+    both = read_examples(source, texts=("sentence1_en", "sentence2_en"), **scale)
+    return [korean, joined("silver English", [english, both])]
 
 
 def measure(model: Path, data: Path, out: Path, device: str | None) -> None:
@@ -117,23 +172,32 @@ def unpack(parts: Path, out: Path) -> None:
     save_file(weights, out / "model.safetensors", {"format": "pt"})
 
 
+STAGES: dict[str, Callable[..., None]] = {
+    "base": base,
+    "scorer": scorer,
+    "silver": silver,
+    "contrast": contrast,
+    "evaluate": measure,
+    "pack": pack,
+    "unpack": unpack,
+}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("stage", choices=["base", "contrast", "evaluate", "pack", "unpack"])
+    parser.add_argument("stage", choices=list(STAGES))
     parser.add_argument("paths", type=Path, nargs="+")
-    parser.add_argument("--device")
-    parser.add_argument("--parts", type=int, default=2)
+    parser.add_argument("--device", help="of evaluate")
+    parser.add_argument("--parts", type=int, default=2, help="of pack")
     parser.add_argument("--set", nargs="*", default=[], help="settings of the training, KEY=VALUE")
+    parser.add_argument("--without", nargs="*", default=[], help="parts of the data that contrast leaves out")
     options = parser.parse_args()
-    paths = options.paths
-    if options.stage == "contrast":
-        contrast(*paths, settings(options.set))
-    elif options.stage == "evaluate":
-        measure(*paths, options.device)
-    elif options.stage == "pack":
-        pack(*paths, options.parts)
-    else:
-        {"base": base, "unpack": unpack}[options.stage](*paths)
+    more: dict[str, dict[str, Any]] = {
+        "contrast": {"changes": settings(options.set), "without": options.without},
+        "evaluate": {"device": options.device},
+        "pack": {"parts": options.parts},
+    }
+    STAGES[options.stage](*options.paths, **more.get(options.stage, {}))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,111 @@
+"""What ko-en-reranker learns from: queries with candidates, the first of which is right or all of which are scored."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from munjang import BiEncoder
+from munjang.data.examples import Examples
+from munjang.data.reading import drop_overlap, read_examples
+from munjang.training.nearest import nearest
+from munjang.training.negatives import mine_negatives
+from recipes.ko_en_small.data import Sets, file, joined, read, read_table, reported
+
+NUM_NEGATIVES = 7
+TEMPERATURE = 0.05  # of the teacher's cosines
+MAX_TRANSLATIONS = 20_000
+
+
+@dataclass(frozen=True)
+class Lists:
+    """Examples by what is known about the candidates."""
+
+    first_is_right: list[Examples]  # query, answer, negatives
+    triplets: Examples  # premise, what follows, what contradicts
+    scored: Examples  # query and candidates with a teacher's scores
+    pairs: Examples  # two texts with a score
+
+
+def lists(finder: BiEncoder, teacher: BiEncoder, data: Path) -> Lists:
+    """All of it; `finder` looks for hard negatives, `teacher` scores English."""
+    sets = read(data)
+    print(sets, flush=True)
+    chosen = [each for each in (*sets.questions, *sets.passages) if len(each)]
+    mined = [negatives(finder, each) for each in chosen]
+    mined.append(answers(finder, data))
+    scored = translations(finder, teacher, data)
+    sts = joined("STS", sets.sts)
+    return Lists(mined, joined("NLI", sets.triplets), scored, sts)
+
+
+def negatives(finder: BiEncoder, examples: Examples) -> Examples:
+    """Each query with its answer and answers to others that look like it."""
+    mined = mine_negatives(
+        finder,
+        examples,
+        num_negatives=NUM_NEGATIVES,
+        rank_from=1,
+        rank_to=40,
+        relative_margin=0.02,
+        pick="random",
+        layout="columns",
+    )
+    print(examples.name, mined.statistics, flush=True)
+    return replace(mined.examples, name=examples.name)
+
+
+def answers(finder: BiEncoder, data: Path) -> Examples:
+    """WikiQA's own wrong sentences are the hardest negatives of its questions; others fill up the list."""
+    wiki = read_examples(file(data, "qa/wikiqa-train"), texts=("question", "sentence"), target="labels")
+    wiki = drop_overlap(wiki, reported(data))
+    assert wiki.labels is not None
+    random = np.random.default_rng(1)
+    by_question: dict[str, tuple[list[str], list[str]]] = {}
+    for question, sentence, label in zip(*wiki.texts, wiki.labels.tolist(), strict=True):
+        by_question.setdefault(question, ([], []))[1 - label].append(sentence)
+    everything = wiki.texts[1]
+    rows = []
+    for question, (right, wrong) in by_question.items():
+        for sentence in right:
+            others = [wrong[place] for place in random.permutation(len(wrong))[:NUM_NEGATIVES].tolist()]
+            while len(others) < NUM_NEGATIVES:
+                others.append(everything[int(random.integers(len(everything)))])
+            rows.append((question, sentence, *others))
+    return Examples("WikiQA lists", tuple(list(column) for column in zip(*rows, strict=True)))
+
+
+def translations(finder: BiEncoder, teacher: BiEncoder, data: Path) -> Examples:
+    """A sentence in one language with the neighbours of its translation, as close as the teacher finds the English."""
+    general = read_table(file(data, "parallel/en-ko-general"), ("en", "ko", "source"))
+    docs = read_table(file(data, "parallel/en-ko-docs"), ("en", "ko", "kind"))
+    random = np.random.default_rng(1)
+    rows = [row for row, source in enumerate(general["source"]) if not source.startswith("bible")]
+    human = [row for row, kind in enumerate(docs["kind"]) if kind == "HT" and 30 < len(docs["en"][row]) < 200]
+    some = random.permutation(human)[:MAX_TRANSLATIONS].tolist()
+    english = [general["en"][row] for row in rows] + [docs["en"][row] for row in some]
+    korean = [general["ko"][row] for row in rows] + [docs["ko"][row] for row in some]
+    found, itself = finder.encode(english, progress=True), np.arange(len(english))
+    _, places = nearest(found, found, 30, "cosine", (itself, itself), finder.device)
+    vectors = teacher.encode(english, normalize=True, progress=True)
+    texts: list[list[str]] = []
+    scores = []
+    for row in range(len(english)):
+        near = random.permutation(places[row])[: NUM_NEGATIVES - 1]
+        candidates = [row, *near.tolist(), int(random.integers(len(english)))]
+        one, other = ((korean, korean), (korean, english), (english, korean))[int(random.integers(3))]
+        if one is other:
+            candidates = [*candidates[1:], int(random.integers(len(english)))]  # itself would be no question
+        texts.append([one[row], *(other[place] for place in candidates)])
+        scores.append(vectors[candidates] @ vectors[row] / TEMPERATURE)
+    columns = tuple(list(column) for column in zip(*texts, strict=True))
+    return drop_overlap(Examples("translations", columns, scores=np.array(scores, np.float64)), reported(data))
+
+
+def summary(found: Lists) -> str:
+    """How many of each."""
+    parts = [*found.first_is_right, found.triplets, found.scored, found.pairs]
+    return ", ".join(f"{each.name} {len(each):,}" for each in parts)
+
+
+__all__ = ["Lists", "Sets", "lists", "summary"]

@@ -1,0 +1,99 @@
+"""ko-en-reranker, stage by stage: a cross-encoder for questions and passages in Korean and English.
+
+    python -u -m recipes.ko_en_reranker.run train KO_EN_SMALL MPNET DATA OUT --layers 4       GPU
+    python -u -m recipes.ko_en_reranker.run evaluate RERANKER KO_EN_SMALL DATA OUT.json [--device cpu]
+
+It starts from layers of ko-en-small, which also finds the hard negatives; all-mpnet-base-v2 scores English candidates,
+and the scores hold for their translations. `--set learning_rate=3e-5` and the like change the training's settings.
+"""
+
+import argparse
+import json
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from munjang import BiEncoder, CrossEncoder, Dataset, TrainConfig, evaluate, train
+from munjang.checkpoint.shorten import shorten
+from munjang.cli.train import settings
+from recipes.ko_en_reranker.data import Lists, lists, summary
+from recipes.ko_en_small.data import file, joined
+
+RERANKER = TrainConfig(
+    max_steps=2500,
+    learning_rate=1e-4,
+    warmup=0.1,
+    schedule="cosine",
+    mixing="round_robin",
+    max_length=256,
+    ema=0.999,
+    save_every=100_000,
+    seed=7,
+)
+SCORES = {"num_sampled": 1, "scale": 1.0, "activation": "identity"}  # logits as they are, one easy negative more
+
+
+def datasets(found: Lists) -> list[Dataset]:
+    """One batch of each makes up an update."""
+    by_name = {each.name: each for each in found.first_is_right}
+    asked = [each for name, each in by_name.items() if name not in ("passages", "headings")]
+    return [
+        Dataset(data=joined("questions", asked), objective="cross_in_batch", batch_size=32, options=SCORES),
+        Dataset(data=by_name["passages"], objective="cross_in_batch", batch_size=24, options=SCORES),
+        Dataset(data=by_name["headings"], objective="cross_in_batch", batch_size=32, options=SCORES),
+        Dataset(data=found.triplets, objective="cross_in_batch", batch_size=48, options={**SCORES, "num_sampled": 4}),
+        Dataset(data=found.scored, objective="listnet", batch_size=48),
+        Dataset(data=found.pairs, objective="cross_bce", batch_size=64, sampler="random"),
+    ]
+
+
+def learn(model: Path, teacher: Path, data: Path, out: Path, layers: int, changes: dict[str, Any]) -> None:
+    """Mine, shorten, train."""
+    found = lists(BiEncoder.load(model), BiEncoder.load(teacher), data)
+    print(summary(found), flush=True)
+    with TemporaryDirectory() as folder:
+        start = BiEncoder.load(model, "cpu", "float32")
+        print("layers", shorten(start.model, layers), flush=True)
+        start.save(folder)
+        cross = CrossEncoder.create(folder, num_labels=1, dtype="float32")
+    chosen = datasets(found)
+    train(cross, chosen, config=replace(RERANKER, output=str(out), accumulate=len(chosen), **changes))
+
+
+def measure(model: Path, first: Path, data: Path, out: Path, device: str | None) -> None:
+    """Retrieval with and without it, and similarity."""
+    finder, cross = BiEncoder.load(first, device), CrossEncoder.load(model, device)
+    found = {}
+    for name in ("korquad", "cranfield"):
+        found[name] = evaluate(finder, data / "retrieval" / name, kind="retrieval")
+        folder = data / "retrieval" / name
+        found[f"{name}-reranked"] = evaluate(cross, folder, kind="reranking", first_stage=finder, candidates=100)
+    for name in ("stsb-dev", "korsts-dev"):
+        found[name] = evaluate(cross, file(data, f"sts/{name}"), kind="sts", texts=("sentence1", "sentence2"))
+    record = {name: asdict(report) for name, report in found.items()}
+    out.write_text(json.dumps({"model": model.name, "reports": record}, indent=1, default=str))
+    for name, report in found.items():
+        more = {key: round(100 * value, 2) for key, value in report.metrics.items() if key in ("mrr@10", "recall@10")}
+        print(f"{name:18} {report.main} {100 * report.score:.2f} {more}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("stage", choices=["train", "evaluate"])
+    parser.add_argument("paths", type=Path, nargs="+")
+    parser.add_argument("--layers", type=int, default=4, help="of the re-ranker")
+    parser.add_argument("--device", help="of evaluate")
+    parser.add_argument("--set", nargs="*", default=[], help="settings of the training, KEY=VALUE")
+    options = parser.parse_args()
+    stages: dict[str, Callable[..., None]] = {
+        "train": partial(learn, layers=options.layers, changes=settings(options.set)),
+        "evaluate": partial(measure, device=options.device),
+    }
+    stages[options.stage](*options.paths)
+
+
+if __name__ == "__main__":
+    main()
