@@ -1,7 +1,7 @@
 """BiEncoder: texts to vectors.
 
 >>> from munjang import BiEncoder
->>> model = BiEncoder.load("path/to/a/model")
+>>> model = BiEncoder.load()  # the bundled Korean-English model; or a folder, or a Hub name
 >>> model.encode(["a sentence", "another"]).shape
 (2, 384)
 """
@@ -71,7 +71,7 @@ class BiEncoder:
         threads: int | None = None,
         pooling: str | Sequence[str] | None = None,
     ) -> "BiEncoder":
-        """A model from a folder or a Hub name.
+        """A model from a folder, a Hub name, or by the name of a bundled one; none: the bundled Korean-English model.
 
         `dtype` None: float32 on a CPU, bfloat16 on a GPU that has it. `pooling` replaces the folder's own: one mode of
         cls, mean, max, mean_sqrt_len_tokens, weightedmean, lasttoken, or several put side by side.
@@ -80,8 +80,7 @@ class BiEncoder:
         processes on a CPU, not measured on several GPUs). TokenIds, output="torch" and output="tokens" are computed on
         the first alone. Weights that are changed after loading are changed on the first alone.
         """
-        if path is None:
-            raise CheckpointError("No model is bundled with this version yet: give a folder or a Hub name.")
+        path = checkpoint.default("bi") if path is None else path
         modes = None if pooling is None else pooling_modes.check((pooling,) if isinstance(pooling, str) else pooling)
         folder = checkpoint.resolve(path)
         devices, bound_dtype = place_model(folder, device, dtype)

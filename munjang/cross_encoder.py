@@ -1,7 +1,7 @@
 """CrossEncoder: pairs of texts to scores, both texts read together.
 
 >>> from munjang import CrossEncoder
->>> scorer = CrossEncoder.load("path/to/a/cross-encoder")
+>>> scorer = CrossEncoder.load()  # the bundled Korean-English re-ranker; or a folder, or a Hub name
 >>> scorer.rank("How fast is light?", ["300,000 km a second", "Light weighs nothing"])[0].text
 '300,000 km a second'
 """
@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from munjang import checkpoint
-from munjang.errors import CheckpointError, InputError, MunjangError, TruncationWarning, unknown
+from munjang.errors import InputError, MunjangError, TruncationWarning, unknown
 from munjang.nn import heads
 from munjang.nn.network import PairNetwork, new_head
 from munjang.runtime.executor import DTYPES, Executor, apart, pick_device, pick_dtype
@@ -59,14 +59,15 @@ class CrossEncoder:
         dtype: str | None = None,
         threads: int | None = None,
     ) -> "CrossEncoder":
-        """A cross-encoder from a folder or a Hub name; a bare name is one of the organization `cross-encoder` there.
+        """A cross-encoder from a folder or a Hub name; none: the bundled Korean-English re-ranker.
+
+        A bare name is that of a bundled one, or one of the organization `cross-encoder` on the Hub.
 
         `device` may be a list: `predict`, `rank` and `rank_many` share many pairs among a process for each (tested
         with processes on a CPU, not measured on several GPUs); all else is computed on the first. Weights that are
         changed after loading are changed on the first alone.
         """
-        if path is None:
-            raise CheckpointError("No re-ranker is bundled with this version yet: give a folder or a Hub name.")
+        path = checkpoint.default("cross") if path is None else path
         folder = checkpoint.resolve(path, checkpoint.CROSS_HUB)
         devices, bound_dtype = place_model(folder, device, dtype)
         with Replicas(_engine_at, devices, (os.path.abspath(folder), bound_dtype, threads)) as replicas:

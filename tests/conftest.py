@@ -34,6 +34,24 @@ def tiny_bert(make: Callable[..., Path]) -> Path:
     return make("bert")
 
 
+@pytest.fixture
+def unbundled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty place for bundled models, as in a checkout without weights."""
+    monkeypatch.setattr("munjang.checkpoint.bundled.FOLDER", tmp_path / "models")
+    return tmp_path / "models"
+
+
+@pytest.fixture
+def bundled(unbundled: Path, make: Callable[..., Path]) -> Path:
+    """Tiny models where the bundled ones are looked for, in the format in which they are shipped."""
+    from munjang import BiEncoder, CrossEncoder
+
+    BiEncoder.load(make("xlm-roberta"), "cpu", "float32").save(unbundled / "ko-en-small", format="munjang-int8")
+    scorer = CrossEncoder.create(make("xlm-roberta"), device="cpu", dtype="float32")
+    scorer.save(unbundled / "ko-en-reranker", format="munjang-int8")
+    return unbundled
+
+
 @pytest.fixture(scope="session")
 def minilm() -> Path:
     """The real all-MiniLM-L6-v2, from its package."""

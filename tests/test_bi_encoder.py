@@ -539,7 +539,7 @@ def test_a_model_that_was_never_saved_does_not_pickle(tiny_bert: Path) -> None:
         pickle.dumps(fresh)
 
 
-def test_load_refuses(tiny_bert: Path) -> None:
+def test_load_refuses(tiny_bert: Path, unbundled: Path) -> None:
     for options, message in (
         ({"dtype": "float64"}, "Unknown dtype 'float64'; choose from bfloat16, float16, float32"),
         ({"device": "tpu"}, "Unknown device 'tpu'"),

@@ -414,7 +414,7 @@ def test_a_model_pickles_as_its_path_and_settings(make: Callable[..., Path], mon
         pickle.dumps(CrossEncoder.create(make("bert")))
 
 
-def test_create_save_and_load(make: Callable[..., Path], tmp_path: Path) -> None:
+def test_create_save_and_load(make: Callable[..., Path], tmp_path: Path, unbundled: Path) -> None:
     torch.manual_seed(0)
     scorer = CrossEncoder.create(make("bert"), num_labels=2)
     assert scorer.predict(PAIRS).shape == (20, 2)

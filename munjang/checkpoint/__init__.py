@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from munjang.checkpoint import layouts, write
+from munjang.checkpoint.bundled import BUNDLED, default, name_of
 from munjang.checkpoint.describe import (
     check_length,
     describe,
@@ -13,6 +14,7 @@ from munjang.checkpoint.describe import (
     vocab_size_of,
     width_of,
 )
+from munjang.checkpoint.files import stated_dtype
 from munjang.checkpoint.hub import CROSS_HUB, Hub, resolve
 from munjang.checkpoint.layouts import new_encoder
 from munjang.checkpoint.model import Model
@@ -21,23 +23,27 @@ from munjang.checkpoint.shorten import shorten
 from munjang.errors import CheckpointError, UnsupportedModel
 
 __all__ = [
+    "BUNDLED",
     "CROSS_HUB",
     "Hub",
     "Model",
     "check_length",
     "compute_options",
+    "default",
     "describe",
     "fingerprint",
     "kind",
     "load_bi",
     "load_cross",
     "module_names",
+    "name_of",
     "new_encoder",
     "num_labels_of",
     "resolve",
     "save_bi",
     "save_cross",
     "shorten",
+    "stated_dtype",
     "vocab_size_of",
     "width_of",
 ]

@@ -16,6 +16,7 @@ from munjang.nn.packed import equalisers, in_steps, pack_exact
 FORMAT = "munjang-int8"  # as `save` calls it
 STEM = "munjang_int8"  # never model.safetensors: sentence-transformers would take whole numbers for weights
 SCALE, EQUAL = ".scale", ".equal"
+CPU_DTYPE = "munjang_cpu_dtype"  # key of config.json: what such a folder is computed in on a CPU that can, if not asked
 
 
 def squeeze(encoder: Encoder, names: Names, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -9,7 +9,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from munjang.checkpoint.compact import EQUAL, SCALE, STEM, restore
+from munjang.checkpoint.compact import CPU_DTYPE, EQUAL, SCALE, STEM, restore
 from munjang.errors import CheckpointError
 
 Json = dict[str, Any]
@@ -132,6 +132,16 @@ def has_weights(folder: Path) -> bool:
 def is_compact(folder: Path) -> bool:
     """Whether the weights that we read there are in our compact format."""
     return has_weights(folder) and weight_files(folder)[0].name.startswith(STEM)
+
+
+def stated_dtype(folder: Path) -> str | None:
+    """The dtype in which a compact folder asks to be computed on a CPU; None: it does not."""
+    if not is_compact(folder):
+        return None
+    stated = read_json_if(folder / "config.json").get(CPU_DTYPE)
+    if stated not in (None, "float32", "int8"):
+        raise CheckpointError(f"{folder / 'config.json'}: {CPU_DTYPE} should be float32 or int8, not {stated!r:.60}.")
+    return stated
 
 
 def weight_files(folder: Path) -> list[Path]:

@@ -1,9 +1,10 @@
-"""A model's name to a folder on disk: a path as it is, anything else through huggingface_hub and its cache."""
+"""A model's name to a folder on disk: a path as it is, a bundled model, anything else through huggingface_hub."""
 
 import os
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from munjang.checkpoint import bundled
 from munjang.checkpoint.files import ONNX_FILES, RANGES, TEXT_FILES, WEIGHT_FILES, has_weights, inside, load_json
 from munjang.errors import CheckpointError, InputError, MunjangError
 
@@ -26,7 +27,7 @@ CROSS_HUB = Hub(organization="cross-encoder")  # of cross-encoders' bare names
 
 
 def resolve(model: str | os.PathLike[str], hub: Hub = DEFAULT) -> Path:
-    """The folder of a model: an existing folder, or a Hub name such as `intfloat/multilingual-e5-small`."""
+    """The folder of a model: one that exists, a bundled one's, or that of a name on the Hub such as `owner/name`."""
     if not isinstance(model, str | os.PathLike) or not os.fspath(model):
         raise InputError(f"A model is given by its folder or its name on the Hub, not by {model!r}.")
     name, path = os.fspath(model), Path(model)
@@ -39,6 +40,8 @@ def resolve(model: str | os.PathLike[str], hub: Hub = DEFAULT) -> Path:
         is_file = False
     if is_file:
         raise CheckpointError(f"{path} is a file; give the folder that holds the model.")
+    if isinstance(model, str) and name in bundled.BUNDLED:
+        return bundled.folder_of(name)
     if isinstance(model, os.PathLike) or name.startswith((".", "/", "~")) or name.count("/") > 1 or "\\" in name:
         raise CheckpointError(f"There is no folder {path}.")
     if "/" in name or hub.organization is None:

@@ -12,7 +12,7 @@ from safetensors.numpy import save_file
 from tokenizers import Tokenizer as RustTokenizer
 from torch import Tensor, nn
 
-from munjang.checkpoint.compact import FORMAT, STEM, squeeze
+from munjang.checkpoint.compact import CPU_DTYPE, FORMAT, STEM, squeeze
 from munjang.checkpoint.describe import encoder_of, token_width
 from munjang.checkpoint.encoders import family_of, unfill
 from munjang.checkpoint.files import RANGES, Json, read_json
@@ -213,7 +213,8 @@ def _write_encoder(
 def write_texts(model: Model, folder: Path, config: Json, task: str | None = None, dtype: str = "float32") -> None:
     """What stands beside the weights of a transformer: config.json, tokenizer, limits."""
     config = dict(config)
-    for key in ("torch_dtype", "auto_map", "quantization_config"):  # of the weights and the code it came with
+    own = () if model.is_compact else (CPU_DTYPE,)
+    for key in ("torch_dtype", "auto_map", "quantization_config", *own):  # of the weights and the code it came with
         config.pop(key, None)
     write_json(folder / "config.json", {**config, "dtype": dtype})
     _write_tokenizer(model, folder)
@@ -230,7 +231,7 @@ def _write_tokenizer(model: Model, folder: Path) -> None:
     for pattern in TOKENIZER_FILES:
         for path in model.folder.glob(pattern):
             shutil.copyfile(path, folder / path.name)
-    model.tokenizer.save(folder)
+    model.tokenizer.save(folder, is_indented=not model.is_compact)
     settings = {key: value for key, value in model.tokenizer_config.items() if key != "auto_map"}
     if model.tokenizer.max_length is not None:
         settings["model_max_length"] = model.tokenizer.max_length

@@ -34,7 +34,9 @@ LATENCY_ROUNDS = 60
 class Options:
     """Of `munjang bench`."""
 
-    model: str = option("folder or Hub name of a bi-encoder", short="-m")
+    model: str | None = option(
+        "folder or Hub name of a bi-encoder (default: the bundled one)", default=None, short="-m"
+    )
     texts: str | None = option("file of texts to measure with (default: made-up English and Korean ones)", default=None)
     column: str | None = option("column of that file that holds the text (default: by its name)", default=None)
     count: int = option("how many texts", default=1000)
@@ -78,7 +80,7 @@ def measure(options: Options, texts: list[str]) -> dict[str, Any]:
         for name, model in models.items()
     }
     return {
-        "model": options.model,
+        "model": options.model or first.model.folder.name,
         "machine": processor(first.device),
         "device": str(first.device),
         "texts": len(texts),

@@ -1,6 +1,7 @@
 """munjang encode INPUT... -o OUT: the texts of files to vectors, in chunks, so that a run that was killed goes on.
 
 munjang encode news.jsonl.gz more.csv -o vectors.parquet --model path/to/model --column title
+munjang encode parts/ -o vectors --model path/to/model --id-column id --ray        on a Ray cluster: docs/scale.md
 """
 
 import os
@@ -36,7 +37,7 @@ class Options:
         metavar="INPUT",
     )
     output: str = option("where to write: .npy, .parquet or .jsonl", short="-o")
-    model: str = option("folder or Hub name of the model", short="-m")
+    model: str | None = option("folder or Hub name of the model (default: the bundled one)", default=None, short="-m")
     column: str | None = option("column that holds the text (default: by its name)", default=None)
     format: Literal["txt", "csv", "tsv", "jsonl", "parquet"] | None = option(
         "format of the inputs (default: by suffix)", default=None
@@ -61,6 +62,19 @@ class Options:
     )
     threads: int | None = option("CPU threads (default: all cores)", default=None)
     keep_text: bool = option("write the texts beside their vectors (.parquet and .jsonl)", default=False)
+    ray: tuple[str, ...] | None = option(
+        "encode on a Ray cluster, into a folder of Parquet files (default: RAY_ADDRESS, else this machine)",
+        default=None,
+        metavar="ADDRESS",
+    )
+    id_column: str | None = option("with --ray: column of the ids (default: rows are counted)", default=None)
+    text_hash: bool = option("with --ray: write a hash of each text beside its vector", default=False)
+    sort: bool = option("with --ray: rows of all files in the order of their ids", default=False)
+    block_rows: int | None = option(
+        "with --ray: texts of a block, which is one file and what a killed worker loses (default: by device)",
+        default=None,
+    )
+    workers: int | None = option("with --ray: how many models (default: one a GPU, or for every 4 cores)", default=None)
     restart: bool = option("begin anew, and replace an output that is already there", default=False)
     quiet: bool = option("say nothing but errors", default=False)
 
@@ -71,12 +85,15 @@ DECIDING = (
     *("column", "format", "prompt", "prompt_name", "query", "document", "normalize", "truncate_dim"),
     *("precision", "long", "chunk_rows", "keep_text"),
 )
+RAY_ONLY = ("id_column", "text_hash", "sort", "block_rows", "workers")
 COUNT_EVERY = 65_536  # rows between two looks at the clock
 
 
 def run(options: Options) -> int:
     """Check, encode chunk by chunk, put the chunks together."""
     output = Path(options.output)
+    if options.ray is not None:
+        return _on_ray(options, options.ray)
     _check(options, output)
     from munjang.data.parts import Parts
 
@@ -107,10 +124,25 @@ def run(options: Options) -> int:
     return 0
 
 
+def _on_ray(options: Options, addresses: tuple[str, ...]) -> int:
+    """The same work in blocks, by the workers of a cluster."""
+    from munjang.scale.command import Request, encode_on_ray
+
+    for address in addresses:
+        if len(addresses) > 1 or not (":" in address or address in ("auto", "local")):
+            raise InputError(f"--ray {address} is no address such as ray://host:10001; put --ray behind the inputs")
+    values = {name: value for name, value in asdict(options).items() if name not in ("ray", "chunk_rows")}
+    encode_on_ray(Request(**values, address=addresses[0] if addresses else None))
+    return 0
+
+
 def _check(options: Options, output: Path) -> None:
     """Refuse now what would otherwise fail after hours."""
     from munjang.data.vectors import WRITERS, require_pyarrow
 
+    for name in RAY_ONLY:
+        if getattr(options, name) not in (None, False):
+            raise InputError(f"--{name.replace('_', '-')} goes with --ray")
     if output.suffix not in WRITERS:
         raise unknown("suffix of the output", output.suffix, WRITERS)
     if output.suffix == ".parquet":

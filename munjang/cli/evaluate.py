@@ -30,7 +30,10 @@ class Options:
     """Of `munjang evaluate`."""
 
     models: tuple[str, ...] = option(
-        "folders or Hub names of bi-encoders or cross-encoders", is_positional=True, metavar="MODEL"
+        "folders or Hub names of bi-encoders or cross-encoders (default: the bundled bi-encoder)",
+        default=(),
+        is_positional=True,
+        metavar="MODEL",
     )
     data: tuple[str, ...] = option(
         "tables (.tsv .csv .jsonl .parquet, also with .xz .gz .bz2) or folders with corpus, queries and qrels",
@@ -82,7 +85,7 @@ def run(options: Options) -> int:
     given = {name: getattr(options, name) for name in SETTINGS}
     given |= {name: given[name] or None for name in ("texts", "labels")}
     settings = Settings(**given, progress=False if options.quiet else None)
-    _check(options)
+    options = _check(options)
     prepared = [(name, *prepare(source, options.kind, settings)) for name, source in _named(options.data).items()]
     if options.dry_run:
         _print_plan(options, prepared)
@@ -96,11 +99,16 @@ def run(options: Options) -> int:
     return 0
 
 
-def _check(options: Options) -> None:
-    """Refuse now what would otherwise fail after hours."""
+def _check(options: Options) -> Options:
+    """Refuse now what would otherwise fail after hours; the bundled model where none is named."""
     for path in (options.json, options.html):
         if path is not None and not Path(path).parent.is_dir():
             raise InputError(f"The folder {Path(path).parent} doesn't exist; create it first")
+    if options.models:
+        return options
+    from munjang.checkpoint.bundled import default
+
+    return replace(options, models=(default("bi"),))
 
 
 def _named(paths: Sequence[str]) -> dict[str, str]:

@@ -2,10 +2,11 @@
 
 munjang export path/to/model --to onnx --dtype int8 -o path/to/export
 munjang export path/to/model --to munjang-int8 -o path/to/folder
-munjang export path/to/model --to sentence-transformers -o path/to/folder
+munjang export ko-en-small -o path/to/folder            in float32, as sentence-transformers loads it
 munjang export path/to/model -o path/to/folder --prune corpus.txt pairs.tsv.xz
 """
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -29,7 +30,7 @@ class Options:
 
     model: str = option("folder or Hub name of a bi-encoder or cross-encoder", is_positional=True)
     to: Literal["onnx", "munjang-int8", "sentence-transformers"] | None = option(
-        "what to write (default with --prune: sentence-transformers)", default=None
+        "what to write (default: sentence-transformers, in float32)", default=None
     )
     output: str = option("folder to write; a model there is replaced", short="-o", metavar="FOLDER")
     dtype: Literal["float32", "int8"] = option("of the encoder's weights; int8 is for onnx", default="float32")
@@ -53,6 +54,7 @@ def run(options: Options) -> int:
     model = _load(options)
     if to != "onnx":
         model.save(target, format=to)
+        _copy_notices(model.model.folder, target)
         print(f"{target}: {_size(target)}")
         return 0
     from munjang.runtime.onnx import export_onnx
@@ -63,12 +65,17 @@ def run(options: Options) -> int:
     return 0
 
 
+def _copy_notices(source: Path, target: Path) -> None:
+    """Whose work a model is goes along with it."""
+    for name in ("LICENSE", "NOTICE"):
+        if (source / name).is_file() and source.resolve() != target.resolve():
+            shutil.copyfile(source / name, target / name)
+
+
 def _check(options: Options) -> None:
-    if options.to is None and not options.prune:
-        raise InputError("What to write? Give --to onnx, munjang-int8 or sentence-transformers, or --prune CORPUS.")
     if options.to != "onnx" and options.dtype != "float32":
-        given = f"--to {options.to}" if options.to else "--prune"
-        raise InputError(f"{given} says what is stored; --dtype int8 goes with --to onnx.")
+        given = options.to or "sentence-transformers"
+        raise InputError(f"--to {given} says what is stored; --dtype int8 goes with --to onnx.")
     if not options.prune and (options.prune_columns or options.keep or options.min_count is not None):
         raise InputError("--prune-columns, --keep and --min-count go with --prune CORPUS.")
 
@@ -81,7 +88,7 @@ def _load(options: Options) -> "BiEncoder | CrossEncoder":
 
     is_cross = checkpoint.kind(options.model) == "cross"
     if not options.prune:
-        return (CrossEncoder if is_cross else BiEncoder).load(options.model, device="cpu")
+        return (CrossEncoder if is_cross else BiEncoder).load(options.model, device="cpu", dtype="float32")
     import torch
 
     from munjang.checkpoint.prune import prune

@@ -38,7 +38,9 @@ class Options:
         metavar="INPUT",
     )
     name: str = option("name of the index at that place", default="default")
-    model: str | None = option("folder or Hub name of the model of a new index", default=None, short="-m")
+    model: str | None = option(
+        "folder or Hub name of the model of a new index (default: the bundled one)", default=None, short="-m"
+    )
     vectors: Literal["float32", "float16", "int8", "binary"] = option("how vectors are kept", default="float32")
     chunk: int | None = option("longest passage in tokens, 0: documents are never cut", default=None)
     column: str | None = option("column of tables that holds the text (default: by its name)", default=None)
@@ -124,7 +126,8 @@ def _reembed(options: Options) -> int:
 
     model = BiEncoder.load(options.model, device=options.device)
     number = reembed(options.place, model, options.model, options.name, not options.quiet)
-    _say(options, f"{number:,} passages embedded; {options.place} has the vectors of {options.model} now")
+    name = options.model or model.model.folder.name
+    _say(options, f"{number:,} passages embedded; {options.place} has the vectors of {name} now")
     return 0
 
 

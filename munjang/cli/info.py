@@ -1,7 +1,10 @@
-"""munjang info MODEL: what a model is and how it will be computed."""
+"""munjang info [MODEL]: what a model is and how it will be computed; without one, the models of the package.
+
+munjang info ko-en-small
+"""
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from munjang.cli.options import option
 
@@ -10,12 +13,18 @@ from munjang.cli.options import option
 class Options:
     """Of `munjang info`."""
 
-    model: str = option("folder or Hub name of a bi-encoder or cross-encoder", is_positional=True)
+    model: str | None = option(
+        "folder or Hub name of a bi-encoder or cross-encoder (none: list the bundled ones)",
+        default=None,
+        is_positional=True,
+    )
     json: bool = option("print one JSON object", default=False)
 
 
 def run(options: Options) -> int:
     """Load the model as what it is and print its own description."""
+    if options.model is None:
+        return _list(options)
     from munjang import checkpoint  # torch comes with it: not for --help
 
     if checkpoint.kind(options.model) == "cross":
@@ -30,6 +39,24 @@ def run(options: Options) -> int:
         print(json.dumps(info, ensure_ascii=False, indent=2, default=str))
     else:
         print("\n".join(describe(info)))
+    return 0
+
+
+def _list(options: Options) -> int:
+    """The bundled models, without loading them."""
+    from munjang.checkpoint.bundled import BUNDLED, FOLDER, is_there
+
+    rows = []
+    for name, model in BUNDLED.items():
+        size = sum(path.stat().st_size for path in (FOLDER / name).rglob("*") if path.is_file())
+        folder = str(FOLDER / name) if is_there(name) else None
+        rows.append({"name": name, **asdict(model), "folder": folder, "megabytes": round(size / 1e6, 1)})
+    if options.json:
+        print(json.dumps(rows, ensure_ascii=False, indent=2))
+        return 0
+    for row in rows:
+        place = f"{row['megabytes']} MB in {row['folder']}" if row["folder"] else "its weights are not in this copy"
+        print(f"{row['name']} ({row['kind']}-encoder): {row['description']}; {place}")
     return 0
 
 

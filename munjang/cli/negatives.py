@@ -27,7 +27,9 @@ class Options:
         metavar="PAIRS",
     )
     output: str = option("where to write: .tsv, .csv, .jsonl or .parquet", short="-o")
-    model: str = option("folder or Hub name of the bi-encoder that searches", short="-m")
+    model: str | None = option(
+        "folder or Hub name of the bi-encoder that searches (default: the bundled one)", default=None, short="-m"
+    )
     columns: tuple[str, str] | None = option("columns of anchor and positive (default: by their names)", default=None)
     corpus: tuple[str, ...] = option("files of texts to choose from (default: all positives)", default=())
     corpus_column: str | None = option("column of the corpus that holds the text (default: by its name)", default=None)
@@ -116,7 +118,8 @@ def _say_plan(options: Options, examples: "Examples", corpus: list[str] | None) 
     source = "all positives" if corpus is None else ", ".join(options.corpus)
     print(f"candidates: {len(candidates):,} distinct texts of {source}")
     num_texts = len(anchors) + len(candidates | positives)
-    print(f"to encode: {num_texts:,} texts with {options.model}; scores: {len(anchors) * len(candidates):,}")
+    name = options.model or checkpoint.default("bi")
+    print(f"to encode: {num_texts:,} texts with {name}; scores: {len(anchors) * len(candidates):,}")
     if options.scorer is not None:
         scored = len(examples) * (1 + min(options.rank_to - options.rank_from, len(candidates)))
         print(f"to read with {options.scorer}: {len(examples) + most:,} pairs if it drops none, {scored:,} at most")

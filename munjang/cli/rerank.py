@@ -19,7 +19,9 @@ class Options:
     files: tuple[str, ...] = option(
         "files of documents, one a line or a row; - is standard input", is_positional=True, metavar="FILE"
     )
-    model: str | None = option("folder or Hub name of the cross-encoder", default=None, short="-m")
+    model: str | None = option(
+        "folder or Hub name of the cross-encoder (default: the bundled one)", default=None, short="-m"
+    )
     k: int | None = option("documents to show (default: all)", default=None, short="-k")
     column: str | None = option("column that holds the text (default: by its name)", default=None)
     json: bool = option("print an object a line", default=False)

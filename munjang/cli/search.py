@@ -26,7 +26,9 @@ class Options:
     )
     index: str | None = option("look in this index instead: a folder, postgresql://..., milvus-lite:...", default=None)
     name: str = option("name of the index at that place", default="default")
-    model: str | None = option("folder or Hub name of the model (an index knows its own)", default=None, short="-m")
+    model: str | None = option(
+        "folder or Hub name of the model (default: the bundled one; an index knows its own)", default=None, short="-m"
+    )
     rerank: str | None = option("order the candidates once more with this cross-encoder", default=None)
     k: int = option("hits to show", default=10, short="-k")
     candidates: int = option("passages that are found before they are ordered once more", default=100)

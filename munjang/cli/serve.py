@@ -6,7 +6,7 @@ munjang serve --model small=path/to/model --reranker path/to/cross-encoder --ind
 import os
 import socket
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -29,7 +29,10 @@ class Options:
     """Of `munjang serve`."""
 
     model: tuple[str, ...] = option(
-        "bi-encoders, each as NAME=FOLDER or a folder or Hub name alone", default=(), short="-m", metavar="NAME=PATH"
+        "bi-encoders, each as NAME=FOLDER or a folder or Hub name alone (default: the bundled models)",
+        default=(),
+        short="-m",
+        metavar="NAME=PATH",
     )
     reranker: tuple[str, ...] = option("cross-encoders, given the same way", default=(), metavar="NAME=PATH")
     index: str | None = option("an index to search in: a folder, memory:, postgresql://...", default=None)
@@ -119,7 +122,8 @@ def rules_of(options: Options, keys: tuple[str, ...]) -> "Rules":
 
 
 def load(options: Options) -> "Service":
-    """Models, re-rankers and the index."""
+    """Models, re-rankers and the index; where none is named, the bundled two."""
+    from munjang import checkpoint
     from munjang.bi_encoder import BiEncoder
     from munjang.cross_encoder import CrossEncoder
     from munjang.server.embedder import Embedder
@@ -128,7 +132,7 @@ def load(options: Options) -> "Service":
     from munjang.server.service import Service, Sizes
 
     if not (options.model or options.reranker or options.index):
-        raise InputError("Nothing to serve: give --model, --reranker or --index.")
+        options = replace(options, model=(checkpoint.default("bi"),), reranker=(checkpoint.default("cross"),))
     where: dict[str, Any] = {"device": options.device, "dtype": options.dtype, "threads": options.threads}
     dimensions = options.dimensions or None
     models = [(name, BiEncoder.load(path, **where)) for name, path in map(named, options.model)]

@@ -29,7 +29,7 @@ class Options:
     texts: tuple[str, ...] = option(
         "two texts give a number, more a table of each against each", default=(), is_positional=True, metavar="TEXT"
     )
-    model: str = option("folder or Hub name of the model", short="-m")
+    model: str | None = option("folder or Hub name of the model (default: the bundled one)", default=None, short="-m")
     file: str | None = option("score the pairs of this table instead: .tsv .csv .jsonl .parquet, or -", default=None)
     columns: tuple[str, str] | None = option("the table's two columns (default: by their names)", default=None)
     format: Literal["csv", "tsv", "jsonl", "parquet"] | None = option(
@@ -78,7 +78,9 @@ def _bi(options: Options) -> Scorer:
     from munjang import checkpoint  # torch comes with it: not for --help
     from munjang.bi_encoder import BiEncoder
 
-    if checkpoint.kind(options.model) == "cross":  # its encoder would load, and its vectors mean little
+    if (
+        options.model is not None and checkpoint.kind(options.model) == "cross"
+    ):  # its encoder would load, and its vectors mean little
         raise InputError(f"{options.model} is a cross-encoder: add --cross")
     model = BiEncoder.load(options.model, device=options.device, dtype=options.dtype, threads=options.threads)
     if options.function is not None:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from munjang import checkpoint
 from munjang.bi_encoder import BiEncoder
 from munjang.cross_encoder import CrossEncoder
 from munjang.errors import InputError, MunjangError
@@ -321,10 +322,11 @@ def _load(model: Any, device: str | None) -> BiEncoder:
 
 def schema_of(model: BiEncoder, vectors: str, chunk: int | None, given: Any) -> Schema:
     """What an index of this model writes down."""
-    where = model.model.folder if isinstance(given, BiEncoder) else given
+    where = model.model.folder if given is None or isinstance(given, BiEncoder) else given
+    is_folder = Path(where).is_dir()
     facts: dict[str, Any] = {
         "format": FORMAT,
-        "model": os.path.abspath(where) if where is not None and Path(where).is_dir() else where,
+        "model": (checkpoint.name_of(Path(where)) or os.path.abspath(where)) if is_folder else where,
         "fingerprint": model.fingerprint,
         "chunk": _chunk_size(model, chunk),
         "terms": method(),

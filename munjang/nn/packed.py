@@ -10,6 +10,7 @@ T tokens, D width of the input, N of the output.
 - behind GELU, which never gets below -0.17, nearly all of the 256 steps lie above zero.
 """
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -138,6 +139,9 @@ def pack_int8(encoder: nn.Module) -> None:
         raise UnsupportedModel(
             f"dtype='int8' is for encoders that Munjang computes itself, not {type(encoder).__name__}; leave it out."
         )
+    with warnings.catch_warnings():  # torch says once in a process that its operator will go; nobody here can act on it
+        warnings.simplefilter("ignore", UserWarning)
+        _codes(torch.zeros(1, 1), 1.0, 0)
     shape = encoder.shape
     behind = Codes() if shape.has_gate else Codes.behind(shape.activation)
     with torch.no_grad():

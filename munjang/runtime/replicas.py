@@ -30,8 +30,9 @@ from typing import Any, BinaryIO, Protocol
 import numpy as np
 import torch
 
-from munjang.checkpoint import compute_options
+from munjang.checkpoint import compute_options, stated_dtype
 from munjang.errors import InputError, MunjangError
+from munjang.nn.packed import can_pack
 from munjang.runtime.executor import pick_device, pick_dtype
 from munjang.runtime.progress import Progress
 from munjang.text.processes import FAILURES, Process, end_all, write
@@ -202,6 +203,8 @@ def place_model(folder: Path, device: Devices, dtype: str | None) -> tuple[list[
     """The devices asked for, and the dtype for all of them: where none is named, the one that suits the first."""
     bound = [compute_options(folder, each, dtype) for each in as_devices(device)]
     devices = [pick_device(each) for each, _ in bound]
+    if dtype is None and devices[0].type == "cpu" and stated_dtype(folder) == "int8" and can_pack(torch.int8):
+        return devices, "int8"
     found = [pick_dtype(name, each) for (_, name), each in zip(bound, devices, strict=True)]
     return devices, str(found[0]).removeprefix("torch.")
 

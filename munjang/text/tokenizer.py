@@ -162,9 +162,9 @@ class Tokenizer:
         """Leading tokens that a prompt takes up, the first special ones included."""
         return len(self.single.parts[0][0]) + int(self.bodies([prompt])[1][0])
 
-    def save(self, folder: Path) -> None:
-        """Write tokenizer.json."""
-        self.rust.save(str(folder / "tokenizer.json"))
+    def save(self, folder: Path, is_indented: bool = True) -> None:
+        """Write tokenizer.json; without indentation it takes half the bytes."""
+        self.rust.save(str(folder / "tokenizer.json"), is_indented)
 
     def _probe(self, texts: int) -> Template:
         for probe in PROBES:

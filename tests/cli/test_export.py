@@ -95,7 +95,7 @@ def test_what_does_not_fit(tiny_bert: Path, tmp_path: Path, capsys: pytest.Captu
         assert main(["export", str(tiny_bert), "--to", format, "-o", target, "--dtype", "int8"]) == 2
         assert "--dtype int8 goes with --to onnx" in capsys.readouterr().err
     assert main(["export", str(tiny_bert), "--to", "tflite", "-o", target]) == 2
-    assert main(["export", str(tiny_bert), "-o", target]) == 2
+    assert main(["export", str(tiny_bert), "-o", target, "--dtype", "int8"]) == 2
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "thesis.txt").write_text("mine")
     capsys.readouterr()

@@ -59,10 +59,12 @@ def test_others_need_a_key(host: str, capsys: pytest.CaptureFixture[str]) -> Non
     assert f"who reaches {host} could use this server" in failed(capsys, "--host", host, "--model", "x=y")
 
 
-def test_what_can_be_wrong(tmp_path: Path, tiny_bert: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_can_be_wrong(
+    tmp_path: Path, tiny_bert: Path, unbundled: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "empty").write_text("\n")
     model = ("--port", "0", "--model")
-    assert "Nothing to serve" in failed(capsys, "--port", "0")
+    assert "No model is bundled here" in failed(capsys, "--port", "0")
     assert "holds no key" in failed(capsys, "--api-key-file", str(tmp_path / "empty"), *model, "x=y")
     assert "no folder" in failed(capsys, *model, f"x={tmp_path}/nothing")
     assert "NAME=PATH" in failed(capsys, *model, "x=")

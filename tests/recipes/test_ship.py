@@ -1,0 +1,102 @@
+"""Shipping: a trained folder becomes a bundled model with its card, and the wheel really holds it."""
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from munjang import BiEncoder, CrossEncoder
+from munjang.errors import InputError
+from munjang.nn.packed import can_pack
+from recipes.card import DATA, STORIES, scores
+from recipes.ship import ship
+
+ROOT = Path(__file__).parents[2]
+TEXTS = ["a fox", "서울은 대한민국의 수도이다"]
+REPORTS = {"model": "ours", "reports": {"korsts-test": {"main": "cosine_spearman", "score": 0.8312}}}
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps(REPORTS), encoding="utf-8")
+    return path
+
+
+def test_a_bi_encoder(make: Callable[..., Path], results: Path, unbundled: Path, tmp_path: Path) -> None:
+    texts = tmp_path / "texts.txt"
+    texts.write_text("\n".join(TEXTS), encoding="utf-8")
+    source = make("xlm-roberta")
+    target = ship("ko-en-small", source, [results], texts, unbundled)
+    model = BiEncoder.load(device="cpu")
+    assert model.model.folder == target
+    assert (model.info()["format"], model.info()["dtype"]) == ("munjang-int8", "float32")
+    assert (model.encode(TEXTS) * BiEncoder.load(source).encode(TEXTS)).sum(1).min() > 0.99
+    assert model.encode(TEXTS, precision="int8").dtype == np.int8  # its ranges were measured
+    assert json.loads((target / "config.json").read_text())["matryoshka_dimensions"] == [64, 128, 256]
+    card = (target / "README.md").read_text(encoding="utf-8")
+    assert "| KorSTS, test | cosine spearman | 83.12 |" in card
+    assert "{" not in card
+    assert all(DATA[name][0] in (target / "NOTICE").read_text(encoding="utf-8") for name in STORIES["ko-en-small"].data)
+    weights = (target / "munjang_int8.safetensors").read_bytes()
+    ship("ko-en-small", source, [], texts, unbundled)
+    assert (target / "munjang_int8.safetensors").read_bytes() == weights
+    assert "Not measured yet" in (target / "README.md").read_text(encoding="utf-8")
+
+
+def test_a_cross_encoder(make: Callable[..., Path], results: Path, unbundled: Path, tmp_path: Path) -> None:
+    CrossEncoder.create(make("xlm-roberta"), device="cpu", dtype="float32").save(tmp_path / "cross")
+    target = ship("ko-en-reranker", tmp_path / "cross", [results], None, unbundled)
+    scorer = CrossEncoder.load(device="cpu")
+    assert scorer.model.folder == target
+    assert scorer.info()["dtype"] == ("int8" if can_pack(torch.int8) else "float32")
+    assert CrossEncoder.load(target, "cpu", "float32").info()["dtype"] == "float32"
+    scorer.save(tmp_path / "float")
+    assert CrossEncoder.load(tmp_path / "float", "cpu").info()["dtype"] == "float32"
+    assert "| Activation | Sigmoid |" in (target / "README.md").read_text(encoding="utf-8")
+
+
+def test_what_is_refused(make: Callable[..., Path], unbundled: Path, tmp_path: Path) -> None:
+    (tmp_path / "bad.json").write_text('{"reports": {"korsts-test": 0.8}}')
+    with pytest.raises(InputError, match="each set with its main metric"):
+        ship("ko-en-small", make("xlm-roberta"), [tmp_path / "bad.json"], None, unbundled)
+    assert not unbundled.exists()
+
+
+def test_scores_beside_others() -> None:
+    other = {"model": "e5", "reports": {"sts12": {"main": "cosine_spearman", "score": 0.7}}}
+    mine = {"reports": {**REPORTS["reports"], "sts12": {"main": "cosine_spearman", "score": 0.75}}}
+    assert scores("ko-en-small", [mine, other]).splitlines()[2:] == [
+        "| KorSTS, test | cosine spearman | 83.12 |  |",
+        "| STS 2012 | cosine spearman | 75.00 | 70.00 |",
+    ]
+
+
+@pytest.mark.slow  # builds a wheel and an environment with nothing of ours but that wheel
+def test_the_wheel_brings_them(make: Callable[..., Path], tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        (copy / name).parent.mkdir(exist_ok=True)
+        (copy / name).write_bytes((ROOT / name).read_bytes())
+    subprocess.run(["cp", "-r", ROOT / "munjang", copy], check=True)
+    models = copy / "munjang/models"
+    subprocess.run(["rm", "-rf", models], check=True)
+    ship("ko-en-small", make("xlm-roberta"), [], None, models)
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, "wheel", copy, "--no-deps", "-w", tmp_path / "wheels"], check=True)
+    (wheel,) = (tmp_path / "wheels").glob("munjang-*.whl")
+    files = {str(path.relative_to(copy)) for path in models.rglob("*") if path.is_file()}
+    assert files <= set(zipfile.ZipFile(wheel).namelist())
+    subprocess.run([*pip, "install", "--no-deps", "--target", tmp_path / "site", wheel], check=True)
+    code = "from munjang import BiEncoder; print(BiEncoder.load().model.folder, BiEncoder.load().encode('a').shape)"
+    # torch and the like from this environment; the package from the wheel alone
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.stdout.strip() == f"{tmp_path / 'site/munjang/models/ko-en-small'} (32,)", done.stderr
