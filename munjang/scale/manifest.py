@@ -1,0 +1,138 @@
+"""The manifest of encoded blocks: what is committed, by what model, from what. Readers use nothing else.
+
+OUT/manifest.json          settings, model, counts and the list of committed files; replaced in one step
+OUT/blocks/00003-000017.parquet   the eighteenth block of the fourth input
+OUT/bad/00003-000017.jsonl        rows of it that have no vector, and why
+OUT/plan.json              how the inputs were cut
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from munjang.errors import InputError
+from munjang.scale.places import inside, located, read_bytes, shown, writing
+from munjang.scale.worker import Done
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+DTYPES = {"float32": "float32", "float16": "float16", "int8": "int8", "uint8": "uint8"}
+DTYPES |= {"binary": "int8", "ubinary": "uint8"}  # eight components a byte
+FORMAT = "munjang vectors 1"
+NAME = "manifest.json"
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What is in a folder of vectors."""
+
+    key: str
+    settings: Mapping[str, Any]
+    fingerprint: str
+    dimension: int
+    blocks: Mapping[str, Done] = field(default_factory=dict)
+    is_complete: bool = False
+    sorted: tuple[str, ...] | None = None  # the files of a global order, instead of the blocks
+
+    @property
+    def precision(self) -> str:
+        return str(self.settings["precision"])
+
+    @property
+    def num_rows(self) -> int:
+        return sum(done.rows for done in self.blocks.values())
+
+    @property
+    def num_bad(self) -> int:
+        return sum(done.bad for done in self.blocks.values())
+
+    @property
+    def num_cut(self) -> int:
+        return sum(done.cut for done in self.blocks.values())
+
+    def files(self) -> list[str]:
+        """The committed files in order, as they are named in the folder."""
+        if self.sorted is not None:
+            return list(self.sorted)
+        return [f"blocks/{name}.parquet" for name in sorted(self.blocks)]
+
+    def write(self, folder: str) -> None:
+        """Replace the one that is there."""
+        counts = {"num_rows": self.num_rows, "num_bad": self.num_bad, "num_cut": self.num_cut}
+        rows = [list(asdict(self.blocks[name]).values()) for name in sorted(self.blocks)]
+        content = {"format": FORMAT, **counts, **asdict(replace(self, blocks={})), "blocks": rows}
+        with writing(inside(folder, NAME)) as file:
+            file.write(json.dumps(content, ensure_ascii=False).encode())
+
+
+def read_manifest(folder: str) -> Manifest | None:
+    """The manifest of a folder; None where there is none."""
+    content = read_bytes(inside(folder, NAME))
+    if content is None:
+        return None
+    try:
+        found = json.loads(content)
+        if found["format"] != FORMAT:
+            raise InputError(f"{shown(folder)} has the format {found['format']!r}; this Munjang reads {FORMAT!r}.")
+        blocks = {row[0]: Done(*row) for row in found["blocks"]}
+        order = None if found["sorted"] is None else tuple(found["sorted"])
+        facts = (found["key"], found["settings"], found["fingerprint"], found["dimension"])
+        return Manifest(*facts, blocks, found["is_complete"], order)
+    except (ValueError, LookupError, TypeError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{inside(shown(folder), NAME)} is damaged; encode anew with --restart") from None
+
+
+def complete_manifest(folder: str) -> Manifest:
+    """The manifest of a folder that a finished run left."""
+    manifest = read_manifest(folder)
+    if manifest is None:
+        raise InputError(f"{shown(folder)} holds no {NAME}: give a folder that `munjang encode --ray` wrote")
+    if not manifest.is_complete:
+        raise InputError(f"{shown(folder)} is not finished; repeat the command that writes it")
+    return manifest
+
+
+def tables(folder: str, manifest: Manifest, columns: list[str] | None = None) -> Iterator["pa.Table"]:
+    """The committed rows, a file at a time."""
+    return (read_table(inside(folder, name), columns) for name in manifest.files())
+
+
+def read_table(address: str, columns: list[str] | None = None) -> "pa.Table":
+    """One committed file."""
+    from pyarrow.parquet import read_table as read
+
+    filesystem, path = located(address)
+    return read(path, columns=columns, filesystem=filesystem)
+
+
+def matrix_of(table: "pa.Table", precision: str) -> Any:
+    """The vectors of a table as numpy, [N, D], in the precision of its manifest."""
+    import pyarrow as pa
+
+    column = table.column("vector").combine_chunks()
+    array = pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
+    dtype = np.dtype(DTYPES[precision])
+    if dtype.itemsize > 1:
+        width = array.type.list_size
+        return array.flatten().to_numpy(zero_copy_only=False).reshape(len(array), width)
+    width = array.type.byte_width
+    start = array.offset * width
+    data = np.frombuffer(array.buffers()[1], np.uint8)[start : start + len(array) * width]
+    return data.view(dtype).reshape(len(array), width)
+
+
+def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """What two jobs differ in, for people."""
+    names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
+    return "; ".join(f"{name} was {old.get(name)!r:.200}, is now {new.get(name)!r:.200}" for name in names)
+
+
+def missing(expected: Iterable[str], manifest: Manifest) -> list[str]:
+    """Names of blocks that are not committed."""
+    return [name for name in expected if name not in manifest.blocks]

@@ -1,0 +1,75 @@
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from munjang.errors import InputError
+from munjang.scale.encode import encode
+from munjang.scale.job import Job
+from munjang.scale.manifest import Manifest, complete_manifest, tables
+from munjang.scale.ordering import sort_all
+from munjang.scale.spans import Choice
+
+
+def encoded(folder: Path, model: Path, ids: list[object]) -> Manifest:
+    path = folder / "a.jsonl"
+    path.write_text("".join(json.dumps({"text": f"fox {row_id}", "id": row_id}) + "\n" for row_id in ids))
+    choice = Choice(id_column="id")
+    given = Job(model=str(model), output=str(folder / "out"), files=(str(path),), block_rows=7, choice=choice)
+    return encode(given)
+
+
+def test_all_rows_in_one_order(tmp_path: Path, tiny_bert: Path) -> None:
+    ids = [f"{number:03d}" for number in range(50)]
+    random.Random(1).shuffle(ids)
+    manifest = encoded(tmp_path, tiny_bert, ids)
+    unordered = {row_id: vector for table in tables(str(tmp_path / "out"), manifest) for row_id, vector in rows(table)}
+    sort_all(str(tmp_path / "out"), manifest)
+    ordered = complete_manifest(str(tmp_path / "out"))
+    found = [row for table in tables(str(tmp_path / "out"), ordered) for row in rows(table)]
+    assert [row_id for row_id, _ in found] == sorted(ids)
+    assert dict(found) == unordered
+    sizes = [table.num_rows for table in tables(str(tmp_path / "out"), ordered)]
+    assert len(sizes) == 8
+    assert max(sizes) <= 10
+
+
+def rows(table: object) -> list[tuple[str, list[float]]]:
+    return list(zip(table.column("id").to_pylist(), table.column("vector").to_pylist(), strict=True))
+
+
+def test_a_killed_order_goes_on_with_the_ranges_that_are_missing(tmp_path: Path, tiny_bert: Path) -> None:
+    manifest = encoded(tmp_path, tiny_bert, [f"{number * 7 % 30:02d}" for number in range(30)])
+    cut: list[str] = []
+
+    def each(action: object, values: list[object]) -> object:
+        for value in values:
+            if hasattr(value, "low"):
+                cut.append(value.name)
+                if len(cut) == 3:
+                    raise KeyboardInterrupt
+            yield action(value)
+
+    with pytest.raises(KeyboardInterrupt):
+        sort_all(str(tmp_path / "out"), manifest, each)
+    assert complete_manifest(str(tmp_path / "out")).sorted is None  # readers still use the blocks
+    ordered = sort_all(str(tmp_path / "out"), manifest, each)
+    assert len(cut) == len(ordered.files()) + 1  # only the one that was under way was cut twice
+    found = [row_id for table in tables(str(tmp_path / "out"), ordered) for row_id in table.column("id").to_pylist()]
+    assert found == [f"{number:02d}" for number in range(30)]
+
+
+def test_an_id_that_two_blocks_hold_is_told(tmp_path: Path, tiny_bert: Path) -> None:
+    manifest = encoded(tmp_path, tiny_bert, [*map(str, range(10)), "3"])
+    with pytest.raises(InputError, match="'3' stands twice"):
+        sort_all(str(tmp_path / "out"), manifest)
+
+
+def test_counted_rows_are_in_order_already(tmp_path: Path, tiny_bert: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("a\nb\nc\n")
+    manifest = encode(Job(model=str(tiny_bert), output=str(tmp_path / "out"), files=(str(path),), block_rows=2))
+    ordered = sort_all(str(tmp_path / "out"), manifest)
+    assert ordered.files() == manifest.files()
+    assert not (tmp_path / "out/sorted").exists()
