@@ -9,13 +9,13 @@ from pydantic_core import to_json
 from starlette.exceptions import HTTPException
 
 from munjang.errors import MunjangError
-from munjang.server import cohere, openai, search, tei
+from munjang.server import cohere, openai, overview, search, static, tei
 from munjang.server.errors import Refused, answer, refusal
 from munjang.server.gate import CLIENT_GONE, ClientGone, Gate
 from munjang.server.rules import Rules
 from munjang.server.service import Service
 
-APIS = (openai, tei, cohere, search)
+APIS = (openai, tei, cohere, search, overview, static)
 
 
 def create_app(service: Service, rules: Rules) -> Gate:

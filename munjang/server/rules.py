@@ -8,6 +8,7 @@ from starlette.types import Scope
 from munjang.server.errors import Refused
 
 OPEN_PATHS = ("/health", "/ready")  # for who watches a server: by any name, without a key
+PAGE, PAGE_FILES = "/", "/page/"  # without a key, which is typed in there; they hold nothing of the index
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,8 @@ class Rules:
             return
         if self.hosts and host_name(headers.get("host", "")) not in self.hosts:
             raise Refused("host", "This server isn't known by that name; start it with --allowed-host to add one.")
-        if self.keys and not self.is_known(headers.get("authorization", "")):
+        is_page = scope["path"] == PAGE or scope["path"].startswith(PAGE_FILES)
+        if self.keys and not is_page and not self.is_known(headers.get("authorization", "")):
             message = "Wrong or missing API key; send it as the header 'Authorization: Bearer KEY'."
             raise Refused("unauthorized", message, code="invalid_api_key")
         length = headers.get("content-length", "")

@@ -125,6 +125,13 @@ class DocumentIds(Own):
     ids: list[Text]
 
 
+class Similarities(Own):
+    """POST /similarities: every text with every other."""
+
+    texts: list[Text]
+    model: str | None = None
+
+
 def as_inputs(given: Any) -> Any:
     """One text or one row of token ids as a list of one."""
     is_one = isinstance(given, str) or (isinstance(given, list) and given and isinstance(given[0], int))

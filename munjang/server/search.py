@@ -28,30 +28,34 @@ def routes(service: Service) -> APIRouter:
 
     @router.post("/documents")
     async def add(request: Request, body: Documents) -> dict[str, Any]:
-        index, given = _index(service), body.documents
+        index, given = index_of(service), body.documents
         service.sizes.check([document.text for document in given], "documents")
         ids: list[str] = []
         for start in range(0, len(given), DOCUMENTS_AT_ONCE):
             ids += await service.with_index(partial(_write, index, given[start : start + DOCUMENTS_AT_ONCE]))
+            service.num_writes += 1
         request.state.facts |= {"texts": len(given)}
         return {"ids": ids}
 
     @router.delete("/documents")
     async def delete(body: DocumentIds) -> dict[str, Any]:
-        index = _index(service)
+        index = index_of(service)
         service.sizes.check(body.ids, "ids")
-        return {"deleted": await service.with_index(lambda: index.delete(body.ids))}
+        deleted = await service.with_index(lambda: index.delete(body.ids))
+        service.num_writes += 1
+        return {"deleted": deleted}
 
     @router.delete("/documents/{id:path}")
     async def delete_one(id: str) -> dict[str, Any]:
-        index = _index(service)
+        index = index_of(service)
         if not await service.with_index(lambda: index.delete([id])):
             raise Refused("not_found", "The index has no such document.")
+        service.num_writes += 1
         return {"deleted": 1}
 
     @router.get("/documents")
     async def documents() -> dict[str, Any]:
-        index = _index(service)
+        index = index_of(service)
 
         def facts() -> dict[str, Any]:
             known = index.info()
@@ -61,7 +65,7 @@ def routes(service: Service) -> APIRouter:
 
     @router.get("/documents/{id:path}")
     async def document(id: str) -> dict[str, Any]:
-        index = _index(service)
+        index = index_of(service)
         passages = await service.with_index(lambda: index.get(index.store.passages([id]).get(id, [])))
         if not passages:
             raise Refused("not_found", "The index has no such document.")
@@ -75,7 +79,7 @@ async def find(service: Service, body: Search) -> list[Any]:
     """Hits of a query: its vector and the pairs of re-ranking are packed with everybody else's."""
     from munjang.index.hits import one_per_document
 
-    index = _index(service)
+    index = index_of(service)
     embedder = next(each for each in service.embedders if each.model is index.model)
     vectors, _ = await service.embed(embedder, [body.query], Embedding(role="query"), "query")
     most = max(body.k, body.candidates)
@@ -105,7 +109,8 @@ def _write(index: Any, documents: Sequence[Any]) -> list[str]:
     return [found[id(document)] for document in documents if id(document) in found]
 
 
-def _index(service: Service) -> Any:
+def index_of(service: Service) -> Any:
+    """The index; a server may have none."""
     if service.index is None:
         raise Refused("not_found", "This server has no index; start it with --index.")
     return service.index

@@ -51,6 +51,7 @@ class Service:
     sizes: Sizes = field(default_factory=Sizes)
     workers: int = 1
     is_ready: bool = False
+    num_writes: int = 0  # to the index through this server: what was drawn of it before is old
 
     def __post_init__(self) -> None:
         if not self.embedders and not self.rerankers:

@@ -43,11 +43,11 @@ class Running:
 
 
 @contextmanager
-def running(service: Service, rules: Rules | None = None) -> Iterator[Running]:
+def running(service: Service, rules: Rules | None = None, port: int = 0) -> Iterator[Running]:
     """Serve until the block ends; then drain."""
     import asyncio
 
-    bound, started = bind("127.0.0.1", 0), threading.Event()
+    bound, started = bind("127.0.0.1", port), threading.Event()
     server = Server(create_app(service, rules or Rules()), service, 10, started.set)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[bound])))
     thread.start()

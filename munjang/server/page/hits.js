@@ -1,0 +1,77 @@
+// One order of hits as a list: rank, what moved, text, metadata, score as a bar.
+
+import { make } from "./dom.js";
+import { say } from "./language.js";
+
+// Bars are shares of the best score; where scores go below zero, of the range between the worst and the best.
+export function shares(scores) {
+  const best = Math.max(...scores);
+  const worst = Math.min(0, ...scores);
+  return scores.map((score) => (best > worst ? (score - worst) / (best - worst) : 0));
+}
+
+export function movement(before, now) {
+  if (before === undefined) return { kind: "new", shown: "＊", told: "" };
+  const number = Math.abs(before - now);
+  const kind = before > now ? "up" : before < now ? "down" : "same";
+  const shown = { up: `▲ ${number}`, down: `▼ ${number}`, same: "＝" }[kind];
+  return { kind, shown, told: say(kind, { number, rank: before }) };
+}
+
+export function render(list, hits, { ranks, onOpen, onFilter }) {
+  const widths = shares(hits.map((hit) => hit.score));
+  list.replaceChildren(
+    ...hits.map((hit, place) => {
+      const moved = ranks ? movement(ranks.get(hit.document_id), place + 1) : null;
+      return card(hit, place + 1, widths[place], moved, onOpen, onFilter);
+    }),
+  );
+}
+
+function card(hit, rank, share, moved, onOpen, onFilter) {
+  const bar = make("span", { class: "fill" });
+  bar.style.setProperty("width", `${Math.max(share * 100, 1)}%`);
+  const score = hit.score.toFixed(3);
+  const open = make("button", { type: "button", class: "open", tabindex: -1, onclick: () => onOpen(hit) });
+  open.append(
+    make("span", { class: "text", dir: "auto", lang: language(hit.metadata) }, hit.text),
+    make("span", { class: "unseen" }, ` ${say("score", { score })} ${moved?.told ?? ""}`),
+  );
+  const item = make(
+    "li",
+    { class: "hit" },
+    make(
+      "div",
+      { class: "rank", "aria-hidden": "true" },
+      make("span", { class: "place" }, String(rank)),
+      moved ? make("span", { class: `moved ${moved.kind}` }, moved.shown) : null,
+    ),
+    make("div", { class: "body" }, open, about(hit.metadata, onFilter)),
+    make("div", { class: "score", "aria-hidden": "true" }, make("span", { class: "track" }, bar), make("span", { class: "figure" }, score)),
+  );
+  item.dataset.document = hit.document_id;
+  return item;
+}
+
+const language = (metadata) => (["ko", "en"].includes(metadata.lang) ? metadata.lang : null);
+
+function about(metadata, onFilter) {
+  const known = Object.entries(metadata).filter(([, value]) => value !== null);
+  return make(
+    "div",
+    { class: "about" },
+    known.map(([name, value]) =>
+      make(
+        "button",
+        {
+          type: "button",
+          class: "chip",
+          tabindex: -1,
+          "aria-label": say("filter_by", { name, value }),
+          onclick: () => onFilter(name, value),
+        },
+        make("bdi", {}, String(value)),
+      ),
+    ),
+  );
+}
