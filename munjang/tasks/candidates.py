@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from munjang.errors import InputError, unknown
+from munjang.tasks.keyword_config import CUTS, check_ngrams
 from munjang.tasks.nouns import Noun, has_hangul, nouns
 from munjang.tasks.stop_words import stop_words_of
 from munjang.types import Ints
 
 WORD = re.compile(r"\b\w\w+\b")  # scikit-learn's: at least two characters
-CUTS = ("auto", "words", "nouns")  # auto: nouns where a text has Hangul
 
 
 @dataclass(frozen=True)
@@ -120,13 +120,6 @@ def _numbered(found: Sequence[Iterable[str]]) -> Candidates:
     phrases = sorted({phrase for each in found for phrase in each})
     places = {phrase: place for place, phrase in enumerate(phrases)}
     return Candidates(phrases, [np.array(sorted(places[phrase] for phrase in each), np.int64) for each in found])
-
-
-def check_ngrams(ngrams: tuple[int, int]) -> None:
-    """Refuse lengths that no phrase can have."""
-    fewest, most = ngrams
-    if not 1 <= fewest <= most:
-        raise InputError(f"ngrams must be (fewest, most) words with 1 <= fewest <= most, not {ngrams}.")
 
 
 def _phrases(given: Iterable[object], what: str) -> list[str]:

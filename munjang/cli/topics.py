@@ -1,0 +1,179 @@
+"""munjang topics FILE... -o OUT: what a pile of texts is about, and which text belongs where; --html draws a map.
+
+munjang topics reviews.csv -o topics.csv --html map.html --save topics --times date
+munjang topics new.csv -o new-topics.csv --load topics
+"""
+
+import sys
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from munjang.cli.options import option
+from munjang.data.columns import choose_text, found
+from munjang.data.files import label
+from munjang.data.tables import Broken, place, read_rows, read_texts
+from munjang.errors import InputError
+from munjang.tasks.topic_config import TopicConfig
+
+if TYPE_CHECKING:  # numpy and torch stay out of --help
+    from munjang.tasks.topic_model import TopicModel
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(TopicConfig):
+    """Of `munjang topics`."""
+
+    inputs: tuple[str, ...] = option(
+        "files of texts: .txt .csv .tsv .jsonl .parquet, also with .gz .xz .bz2; - is standard input",
+        is_positional=True,
+        metavar="FILE",
+    )
+    output: str = option("where to write row, topic, similarity, label, text: .csv .tsv .jsonl .parquet", short="-o")
+    html: str | None = option("draw a map of the topics to this file", default=None)
+    save: str | None = option("keep the topics in this folder, to assign new texts to", default=None)
+    load: str | None = option(
+        "assign the texts to the topics of this folder, instead of finding new ones", default=None
+    )
+    min_similarity: float | None = option("of --load: texts that are less near than this have no topic", default=None)
+    times: str | None = option("column of dates or numbers: topics over time, printed and on the map", default=None)
+    vectors: str | None = option("ready vectors of the texts, .npy of munjang encode", default=None)
+    model: str | None = option("folder or Hub name of the model (default: the bundled one)", default=None, short="-m")
+    column: str | None = option("column that holds the text (default: by its name)", default=None)
+    format: Literal["txt", "csv", "tsv", "jsonl", "parquet"] | None = option(
+        "format of the inputs (default: by suffix)", default=None
+    )
+    device: str | None = option("cpu, cuda, cuda:1, mps (default: the best there is)", default=None)
+    dtype: Literal["float32", "bfloat16", "float16", "int8"] | None = option(
+        "type to compute in (default: by device); int8 is for a CPU", default=None
+    )
+    threads: int | None = option("CPU threads (default: all cores)", default=None)
+    replace: bool = option("replace outputs that are already there", default=False)
+    config: str | None = option("TOML file of these options; flags win", default=None, metavar="FILE")
+    quiet: bool = option("say nothing but errors", default=False)
+
+
+def run(options: Options) -> int:
+    """Read, find or assign, write."""
+    from munjang.data.writing import check_suffix, check_texts, write_table
+
+    check_suffix(Path(options.output))
+    for path in filter(None, (options.output, options.html, options.save)):
+        if Path(path).exists() and not options.replace:
+            raise InputError(f"{path} is already there; choose another name, or replace it with --replace")
+    config = TopicConfig(**{each.name: getattr(options, each.name) for each in fields(TopicConfig)})
+    _check(options, config)
+    texts, times = _read(options)
+    if not texts:
+        raise InputError(f"There are no texts in {', '.join(options.inputs)}")
+    check_texts(Path(options.output), texts)
+    topic_of, similarity, model = _assigned(options, texts) if options.load else _found(options, config, texts, times)
+    labels = [topic.label for topic in model.topics]
+    table = {
+        "row": list(range(len(texts))),
+        "topic": topic_of.tolist(),
+        "similarity": [round(value, 4) for value in similarity.tolist()],
+        "label": [labels[topic] if topic >= 0 else "" for topic in topic_of.tolist()],
+        "text": texts,
+    }
+    write_table(Path(options.output), table)
+    if not options.quiet:
+        print(f"munjang: {len(texts):,} texts, {len(labels)} topics in {options.output}", file=sys.stderr)
+    return 0
+
+
+def _check(options: Options, config: TopicConfig) -> None:
+    if options.load is None and options.min_similarity is not None:
+        raise InputError("--min-similarity is for --load; new topics have --cluster hdbscan for texts that fit nowhere")
+    if options.load is not None:
+        if config != TopicConfig():
+            raise InputError("--load takes the topics as they are: leave out what says how topics are found")
+        for name in ("html", "save", "times"):
+            if getattr(options, name) is not None:
+                raise InputError(f"--{name} is of the texts that topics are found in, not of those of --load")
+    if options.vectors is not None and options.diversity and options.model is None:
+        raise InputError("--diversity compares terms by their vectors: give the --model of the --vectors too")
+
+
+def _found(
+    options: Options, config: TopicConfig, texts: list[str], times: list[Any] | None
+) -> "tuple[Any, Any, TopicModel]":
+    from munjang.tasks.topic_files import save_topics
+    from munjang.tasks.topic_map import write_map
+    from munjang.tasks.topic_times import topics_over_time
+    from munjang.tasks.topics import find_topics
+
+    encoder, vectors = _encoded(options, texts)
+    model = find_topics(texts, encoder, config, vectors)
+    periods = None if times is None else topics_over_time(model, times)
+    if options.save is not None:
+        save_topics(model, options.save)
+    if options.html is not None:
+        write_map(Path(options.html), model, vectors, f"{Path(options.inputs[0]).name}: topics", periods)
+    for topic in model.topics:
+        print(f"{topic.number}\t{topic.size}\t{', '.join(term for term, _ in topic.terms)}")
+    if model.num_outliers:
+        print(f"-1\t{model.num_outliers}\t")
+    for each in periods or ():
+        print(f"{each.start}\t{each.topic}\t{each.size}\t{', '.join(term for term, _ in each.terms)}")
+    return model.topic_of_N, model.similarity_N, model
+
+
+def _assigned(options: Options, texts: list[str]) -> "tuple[Any, Any, TopicModel]":
+    from munjang.tasks.topic_files import load_topics
+
+    model = load_topics(str(options.load))
+    encoder, vectors = _encoded(options, texts)
+    assigned = model.assign(vectors, encoder, -1.0 if options.min_similarity is None else options.min_similarity)
+    return assigned.topic_of_N, assigned.similarity_N, model
+
+
+def _encoded(options: Options, texts: list[str]) -> tuple[Any, Any]:
+    """The model, if one is needed, and vectors of the texts."""
+    from munjang.bi_encoder import BiEncoder
+
+    if options.vectors is not None and options.model is None:
+        return None, _ready(options.vectors)
+    encoder = BiEncoder.load(options.model, device=options.device, dtype=options.dtype, threads=options.threads)
+    if options.vectors is not None:
+        return encoder, _ready(options.vectors)
+    return encoder, encoder.encode_document(texts, progress=False if options.quiet else None)
+
+
+def _ready(path: str) -> Any:
+    import numpy as np
+
+    try:
+        return np.load(path, allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise InputError(f"{path} is no .npy file of vectors: {error}") from None
+
+
+def _read(options: Options) -> tuple[list[str], list[Any] | None]:
+    if options.times is None:
+        return [text for path in options.inputs for text in read_texts(path, options.column, options.format)], None
+    texts: list[str] = []
+    times: list[Any] = []
+    for path in options.inputs:
+
+        def choose(columns: list[str], path: str = path) -> list[str]:
+            (text,) = choose_text(label(path), options.column, columns)
+            return [text, *found(label(path), [str(options.times)], columns)]
+
+        for where, values in read_rows(path, choose, options.format):
+            if isinstance(values, Broken):
+                raise InputError(f"{place(path, where, options.format)}: {values.reason}")
+            text, time = values
+            if not isinstance(text, str):
+                raise InputError(f"{place(path, where, options.format)}: {text!r:.40} is not a text")
+            texts.append(text)
+            times.append(time)
+    return texts, _numbers(times)
+
+
+def _numbers(times: list[Any]) -> list[Any]:
+    """Years come out of a .csv as text."""
+    try:
+        return [float(time) for time in times]
+    except (TypeError, ValueError):
+        return times
