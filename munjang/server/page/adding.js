@@ -6,14 +6,15 @@ import { facts } from "./facts.js";
 import { number, say } from "./language.js";
 import { open } from "./sheet.js";
 
-const READERS = { int: Number, float: Number, bool: (text) => text.toLowerCase() === "true", text: String };
+const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)$/;
+const TRUTH = { true: true, false: false };
 
-// A value as its field has it; a new field's kind is what its first value looks like.
+// A value as its field has it; a new field's kind is what its first value looks like. What doesn't fit goes as it is:
+// the server says what it should be.
 export function valueOf(text, kind) {
   const given = text.trim();
-  if (kind) return READERS[kind](given);
-  if (/^(true|false)$/i.test(given)) return READERS.bool(given);
-  return /^[+-]?(\d+\.?\d*|\.\d+)$/.test(given) ? Number(given) : given;
+  if (kind !== "text" && given.toLowerCase() in TRUTH) return TRUTH[given.toLowerCase()];
+  return kind !== "text" && NUMBER.test(given) ? Number(given) : given;
 }
 
 export function show() {

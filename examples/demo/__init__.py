@@ -1,0 +1,1 @@
+"""The demo: a small bilingual corpus, its index, and the server's page over it.    Run: make demo"""

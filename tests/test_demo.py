@@ -1,0 +1,61 @@
+"""The demo: its corpus is what it says, its index is built once, and `--check` answers."""
+
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from munjang import BiEncoder, Index
+
+ROOT = Path(__file__).parents[1]
+pytest.importorskip("lancedb")
+from examples.demo import corpus
+
+
+def test_corpus() -> None:
+    found = corpus.passages()
+    assert len(found) >= 300
+    assert len({each.text for each in found}) == len(found)
+    languages = Counter(each.metadata["lang"] for each in found)
+    assert set(languages) == {"ko", "en"}
+    assert abs(languages["ko"] - languages["en"]) <= 0.05 * len(found)
+    topics = Counter((each.metadata["topic"], each.metadata["lang"]) for each in found)
+    assert len(topics) == 24  # twelve topics, each in both languages
+    assert min(topics.values()) >= 10
+    for each in found:
+        assert bool(re.search("[가-힣]", each.text)) == (each.metadata["lang"] == "ko"), each.text
+        assert each.text.endswith((".", "!", "?"))
+        assert 1000 < each.metadata.get("year", 2000) < 2027
+    years = [each.metadata["year"] for each in found if "year" in each.metadata]
+    assert len(years) > 60
+
+
+def test_index_is_built_once(tiny_bert: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = BiEncoder.load(tiny_bert, "cpu", threads=1)
+    with corpus.open_index(tmp_path, model) as index:
+        index.add(["a visitor's own text"], ["mine"])
+    assert "Indexing" in capsys.readouterr().out
+    with corpus.open_index(tmp_path, model) as index:
+        assert index.count() == len(corpus.passages()) + 1
+        assert (
+            index.search("law", k=1, where="lang = 'ko' and topic = 'law' and year < 2000")[0].document_id == "ko-law-8"
+        )
+    assert capsys.readouterr().out == ""
+    (tmp_path / corpus.STAMP).write_text("of another corpus", encoding="utf-8")
+    with corpus.open_index(tmp_path, model) as index:
+        assert index.count() == len(corpus.passages())
+    assert isinstance(index, Index)
+
+
+def test_check(tmp_path: Path, minilm: Path) -> None:
+    pytest.importorskip("fastapi")
+    command = [sys.executable, "-m", "examples.demo", "--check", "--port", "0", "--folder", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, env={**os.environ}, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^Munjang's page: http://127\.0\.0\.1:\d+$", done.stdout, re.MULTILINE)
+    assert "Bread stays fresh" in done.stdout
+    assert "Traceback" not in done.stderr
