@@ -6,6 +6,7 @@ munjang index delete notes-index ID ID
 munjang index info notes-index
 munjang index compact notes-index
 munjang index export notes-index rows.jsonl.gz          and import, into an index of the same model
+munjang index import notes-index vectors                vectors of `munjang encode --ray`, in bulk
 munjang index reembed notes-index --model another       all vectors anew, beside the old ones until they are there
 """
 
@@ -32,7 +33,7 @@ class Options:
     )
     place: str = option("a folder, postgresql://..., milvus+http://..., milvus-lite:PATH", is_positional=True)
     inputs: tuple[str, ...] = option(
-        "files and folders of documents; for delete, ids; for export and import, a file",
+        "files and folders of documents; for delete, ids; for export and import, a file or a folder of encode --ray",
         default=(),
         is_positional=True,
         metavar="INPUT",
@@ -62,7 +63,9 @@ def run(options: Options) -> int:
     elif options.action == "delete" and not options.inputs:
         raise InputError("Which documents? Give their ids")
     elif options.action in ("export", "import") and len(options.inputs) != 1:
-        raise InputError(f"{options.action} takes one file, .jsonl or .jsonl.gz")
+        raise InputError(
+            f"{options.action} takes one file, .jsonl or .jsonl.gz; import also a folder of `encode --ray`"
+        )
     if options.action == "reembed":
         return _reembed(options)
     create = options.action in ("build", "import")
@@ -115,8 +118,24 @@ def _export(index: "Index", options: Options) -> int:
 def _import(index: "Index", options: Options) -> int:
     from munjang.index.transfer import import_rows
 
+    if "://" in options.inputs[0] or Path(options.inputs[0]).is_dir():
+        return _load(index, options)
     number = import_rows(index, Path(options.inputs[0]), not options.quiet)
     _say(options, f"{number:,} passages taken from {options.inputs[0]}; {index.count():,} in {options.place}")
+    return 0
+
+
+def _load(index: "Index", options: Options) -> int:
+    """The vectors that `munjang encode --ray` wrote, in bulk."""
+    from munjang.index.loading import check_source, load_tables
+    from munjang.scale.manifest import complete_manifest, tables
+    from munjang.scale.places import shown
+
+    folder = options.inputs[0]
+    manifest = complete_manifest(folder)
+    check_source(index, manifest.fingerprint, manifest.settings, manifest.dimension)
+    number = load_tables(index, tables(folder, manifest), manifest.num_rows, not options.quiet)
+    _say(options, f"{number:,} vectors loaded from {shown(folder)}; {index.count():,} passages in {options.place}")
     return 0
 
 

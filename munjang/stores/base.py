@@ -6,11 +6,14 @@ tests/contracts/test_stores.py holds it to everything below.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from munjang.errors import InputError, MunjangError
 from munjang.stores.filters import Filter, Scalar
 from munjang.types import Array, Floats
+
+if TYPE_CHECKING:
+    from munjang.stores.loading import Columns
 
 Value: TypeAlias = Scalar | None  # of a metadata field; None where a row does not have it
 KINDS = ("text", "int", "float", "bool")  # of metadata fields
@@ -91,6 +94,9 @@ class Store(Protocol):
 
     def upsert(self, rows: Rows) -> None:
         """Add rows, all or none; those with an id that is there already take its place."""
+
+    def load(self, columns: "Columns", is_new: bool) -> None:
+        """Like `upsert`, all or none, of whole columns; `is_new`: none of the ids is there, which the caller knows."""
 
     def delete(self, document_ids: Sequence[str]) -> int:
         """Remove every row of these documents; how many rows there were."""

@@ -24,6 +24,7 @@ from munjang.stores.filters import Filter, check
 from munjang.stores.lance_folder import Folder, Record
 from munjang.stores.lance_search import Nearest, by_words
 from munjang.stores.lance_table import build_index, create_table, engine, missing_indexes, probes
+from munjang.stores.loading import Columns, check_columns
 from munjang.types import Floats
 
 ABILITIES = Abilities(
@@ -154,6 +155,18 @@ class LanceStore:
                 merge = table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
                 merge.execute(self._arrow(rows))
                 self._tidy(table)
+
+    def load(self, columns: Columns, is_new: bool) -> None:
+        from munjang.stores.lance_bulk import columns_to_arrow
+
+        with self._writing() as table:
+            check_columns(columns, self.schema)
+            rows = columns_to_arrow(columns, self.schema, self._record.numbers)
+            if is_new:
+                table.add(rows)
+            elif len(columns):
+                table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(rows)
+            self._tidy(table)
 
     def _arrow(self, rows: Rows) -> Any:
         from munjang.stores.lance_rows import to_arrow

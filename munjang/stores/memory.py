@@ -19,6 +19,7 @@ from munjang.stores.columns import Buffer, Column, rows_that_fit
 from munjang.stores.exact import candidates
 from munjang.stores.exact_gpu import OnGpu
 from munjang.stores.filters import RESERVED, Filter, check
+from munjang.stores.loading import Columns, as_rows, check_columns
 from munjang.stores.scoring import best, rescored
 from munjang.types import Array, Bools, Floats, Ints
 
@@ -144,6 +145,10 @@ class MemoryStore:
             self._table.remove([row_id for row_id in rows.ids if row_id in self._table.place_of])
             self._table.append(rows)
             self._tidy()
+
+    def load(self, columns: Columns, is_new: bool) -> None:
+        check_columns(columns, self.schema)
+        self.upsert(as_rows(columns))
 
     def delete(self, document_ids: Sequence[str]) -> int:
         with self._lock:

@@ -23,6 +23,7 @@ from munjang.errors import InputError, MissingExtra
 from munjang.stores.base import Abilities, Found, Rows, Schema, StoreError
 from munjang.stores.checks import agreed, asked, check_fields, check_queries, check_rows, check_schema
 from munjang.stores.filters import Filter, check
+from munjang.stores.loading import Columns, check_columns
 from munjang.stores.milvus_client import MAX_BYTES, MAX_ROWS, Client
 from munjang.stores.milvus_where import ALWAYS, expression, key, within
 from munjang.stores.scoring import best, rescored
@@ -124,6 +125,13 @@ class MilvusStore:
     def upsert(self, rows: Rows) -> None:
         with self._lock:
             self._put(self._records(rows))
+
+    def load(self, columns: Columns, is_new: bool) -> None:
+        check_columns(columns, self.schema)
+        part_rows = max(PART_BYTES // (4 * self.schema.dimension + 2048), 1)
+        with self._lock:
+            for part in columns.parts(part_rows):
+                self._client.upsert_columns(self._collection, _columns(part), np.asarray(part.vectors, np.float32))
 
     def _records(self, rows: Rows) -> list[dict[str, Any]]:
         check_rows(rows, self.schema, ABILITIES)
@@ -311,6 +319,15 @@ class MilvusStore:
 
     def close(self) -> None:
         self._client.close()
+
+
+def _columns(part: Columns) -> dict[str, tuple[str, Any]]:
+    """The fields of a collection beside its vectors."""
+    count = len(part)
+    texts = {"id": part.ids, "document_id": part.document_ids, "text": part.texts}
+    found: dict[str, tuple[str, Any]] = {name: ("text", column.to_pylist()) for name, column in texts.items()}
+    found |= {"start_at": ("int", [0] * count), "end_at": ("int", part.ends.tolist())}
+    return found | {"metadata": ("json", [b"{}"] * count), "is_zero": ("bool", (~part.vectors.any(axis=1)).tolist())}
 
 
 def _address(location: str, is_new: bool) -> str:

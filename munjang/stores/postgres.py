@@ -17,6 +17,7 @@ from munjang.errors import InputError
 from munjang.stores.base import Abilities, Found, Rows, Schema, StoreError
 from munjang.stores.checks import agreed, asked, check_fields, check_queries, check_rows, check_schema
 from munjang.stores.filters import Filter, check
+from munjang.stores.loading import Columns, check_columns
 from munjang.stores.postgres_connections import LOCK, Connections, explained, one, shown
 from munjang.stores.postgres_rows import (
     MAX_FIELDS,
@@ -51,6 +52,7 @@ MIN_EF, MAX_EF = 100, 1_000  # of hnsw.ef_search: what finds the ten nearest, an
 MORE = 16  # candidates beyond k: pgvector sums in single precision, so the last ones may stand in another order
 GRAPH_ROWS = 5_000  # reading 30,000 rows of 384 components takes 55 ms, a graph of them 2 ms
 LARGEST_HALF = 65_504
+INCOMING = "CREATE TEMPORARY TABLE incoming (LIKE {}) ON COMMIT DROP"
 
 
 class PostgresStore:
@@ -147,14 +149,31 @@ class PostgresStore:
     def upsert(self, rows: Rows) -> None:
         with self._transaction() as connection:
             check_rows(rows, self.schema, ABILITIES)
-            connection.execute(f"CREATE TEMPORARY TABLE incoming (LIKE {self._table}) ON COMMIT DROP")
-            names = self._copy(connection, rows, "incoming")
-            changes = ", ".join(f"{name} = excluded.{name}" for name in names)
-            columns = ", ".join(names)
-            connection.execute(
-                f"INSERT INTO {self._table} ({columns}) SELECT {columns} FROM incoming ORDER BY id"
-                f" ON CONFLICT (id) DO UPDATE SET {changes}"
-            )
+            connection.execute(INCOMING.format(self._table))
+            self._merge(connection, self._copy(connection, rows, "incoming"))
+
+    def load(self, columns: Columns, is_new: bool) -> None:
+        from munjang.stores.postgres_bulk import names_of, stream
+
+        with self._transaction() as connection:
+            check_columns(columns, self.schema)
+            names, table = names_of(self.schema), self._table if is_new else "incoming"
+            if not is_new:
+                connection.execute(INCOMING.format(self._table))
+            with connection.cursor().copy(f"COPY {table} ({', '.join(names)}) FROM STDIN (FORMAT BINARY)") as copy:
+                for data in stream(columns, self.schema):
+                    copy.write(data)
+            if not is_new:
+                self._merge(connection, names)
+
+    def _merge(self, connection: "Connection[Any]", names: list[str]) -> None:
+        """What was copied beside takes the place of rows with the same id."""
+        changes = ", ".join(f"{name} = excluded.{name}" for name in names)
+        columns = ", ".join(names)
+        connection.execute(
+            f"INSERT INTO {self._table} ({columns}) SELECT {columns} FROM incoming ORDER BY id"
+            f" ON CONFLICT (id) DO UPDATE SET {changes}"
+        )
 
     def _copy(self, connection: "Connection[Any]", rows: Rows, table: str) -> list[str]:
         names, types, values = records(rows, self.schema)

@@ -1,0 +1,81 @@
+"""Encoded vectors into an index in bulk: whole columns from Parquet to the engine, nothing computed.    N rows.
+
+The vectors have to be those that the index would compute: the same model, its prompt for documents, its width.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from munjang.bi_encoder import DOCUMENT_PROMPTS
+from munjang.errors import InputError
+from munjang.index.index import Index, stored_vectors
+from munjang.runtime.progress import Progress
+from munjang.stores.loading import Columns
+from munjang.text.terms import terms
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FLOATS = ("float32", "float16")
+
+
+def check_source(index: Index, fingerprint: str, settings: Mapping[str, Any], dimension: int) -> None:
+    """Refuse vectors that the index's own would not fit."""
+    facts, model = index.store.schema.facts, index.model
+    if fingerprint != facts["fingerprint"]:
+        raise InputError(
+            f"These vectors are of another model ({fingerprint[:12]}) than the index's, {facts['model']} "
+            f"({facts['fingerprint'][:12]})."
+        )
+    if settings["precision"] not in FLOATS:
+        raise InputError(
+            f"These vectors are {settings['precision']}; an index scores with full ones. Encode with --precision "
+            "float32 or float16: the index keeps them in the type that it was made with."
+        )
+    if dimension != index.store.schema.dimension:
+        raise InputError(f"These vectors have {dimension} components, the index {index.store.schema.dimension}.")
+    prompt = next((model.prompts[name] for name in DOCUMENT_PROMPTS if model.prompts.get(name)), "")
+    if prompt and settings["role"] != "document" and settings["prompt"] != prompt:
+        raise InputError(f"The model reads documents with the prompt {prompt!r}: encode them with --document.")
+
+
+def load_tables(
+    index: Index, tables: Iterable["pa.Table"], num_rows: int | None = None, progress: bool | None = None
+) -> int:
+    """Rows of tables (id, vector, maybe text) into an index, one transaction a table; gives how many.
+
+    A row whose id is there takes its place, so a load that was stopped may be done again. Words for hybrid search are
+    cut from the texts where there are any.
+    """
+    is_new = index.count() == 0
+    done = 0
+    with Progress(num_rows, "loading", progress) as bar:
+        for table in tables:
+            if table.num_rows:
+                index.store.load(columns_of(index, table), is_new)
+            done += table.num_rows
+            bar.advance(table.num_rows)
+    return done
+
+
+def columns_of(index: Index, table: "pa.Table") -> Columns:
+    """A table as the index's store keeps it."""
+    import pyarrow as pa
+
+    ids = _column(table, "id").cast(pa.string())
+    texts = _column(table, "text") if "text" in table.schema.names else pa.repeat(pa.scalar(""), table.num_rows)
+    vectors = _column(table, "vector")
+    flat = vectors.flatten().to_numpy(zero_copy_only=False)
+    full = flat.reshape(len(vectors), vectors.type.list_size).astype(np.float32, copy=False)
+    stored, beside = stored_vectors(full, index.store.schema)
+    has_words = index.store.abilities.has_terms and "text" in table.schema.names
+    return Columns(ids, texts, stored, beside, pa.array(terms(texts.to_pylist()), pa.string()) if has_words else None)
+
+
+def _column(table: "pa.Table", name: str) -> Any:
+    import pyarrow as pa
+
+    column = table.column(name).combine_chunks()
+    return pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column

