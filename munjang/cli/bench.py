@@ -2,17 +2,18 @@
 
 munjang bench --model path/to/model
 munjang bench --model path/to/model --texts reviews.txt.xz --count 2000 --json
+munjang bench plan --sentences 1e9 --tokens 27 --gpus 8      bytes, hours and money, from recorded figures
 """
 
 import json
 import random
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from munjang.cli.options import option
-from munjang.errors import InputError, MunjangError, TruncationWarning
+from munjang.errors import InputError, MunjangError, TruncationWarning, unknown
 
 if TYPE_CHECKING:  # torch stays out of --help
     from munjang.bi_encoder import BiEncoder
@@ -28,12 +29,14 @@ WORDS = (
 )
 SENTENCE = "How fast is one short sentence?"
 LATENCY_ROUNDS = 60
+PLANNING = ("sentences", "tokens", "gpus", "price_per_hour", "dimension", "cores_per_gpu", "disk_gb_per_s")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
     """Of `munjang bench`."""
 
+    action: str = option("measure, or plan: what so many sentences cost", default="measure", is_positional=True)
     model: str | None = option(
         "folder or Hub name of a bi-encoder (default: the bundled one)", default=None, short="-m"
     )
@@ -46,16 +49,49 @@ class Options:
     )
     device: str | None = option("cpu, cuda, cuda:1, mps (default: the best there is)", default=None)
     threads: int | None = option("CPU threads (default: all cores)", default=None)
+    sentences: float | None = option("plan: how many (default: 1e9)", default=None)
+    tokens: float | None = option("plan: tokens of a sentence (default: 27)", default=None)
+    gpus: int | None = option("plan: GPUs, H200s of which were measured (default: 1)", default=None)
+    price_per_hour: float | None = option("plan: price of a GPU with its cores, in any currency", default=None)
+    dimension: int | None = option("plan: components of a vector (default: 384)", default=None)
+    cores_per_gpu: int | None = option("plan: CPU cores beside each GPU (default: 16)", default=None)
+    disk_gb_per_s: float | None = option("plan: what the cluster's storage can write (default: 2)", default=None)
     json: bool = option("print one JSON object", default=False)
 
 
 def run(options: Options) -> int:
-    """Measure and print."""
+    """Measure and print, or plan."""
+    if options.action not in ("measure", "plan"):
+        raise unknown("action", options.action, ("measure", "plan"))
+    if options.action == "plan":
+        return _plan(options)
+    for name in PLANNING:
+        if getattr(options, name) is not None:
+            raise InputError(f"--{name.replace('_', '-')} goes with `munjang bench plan`")
     record = measure(options, _texts(options))
     if options.json:
         print(json.dumps(record, ensure_ascii=False, indent=2))
     else:
         print("\n".join(describe(record)))
+    return 0
+
+
+def _plan(options: Options) -> int:
+    from munjang.scale.plan import Cluster, plan
+    from munjang.scale.plan import describe as lines_of
+
+    for each in fields(options):
+        is_other = each.name not in (*PLANNING, "action", "json")
+        if is_other and getattr(options, each.name) != each.default:
+            raise InputError(f"--{each.name.replace('_', '-')} goes with measuring, not with plan")
+    names = ("gpus", "cores_per_gpu", "disk_gb_per_s", "price_per_hour")
+    cluster = Cluster(**{name: getattr(options, name) for name in names if getattr(options, name) is not None})
+    size, tokens, dimension = (
+        default if given is None else given
+        for given, default in ((options.sentences, 1e9), (options.tokens, 27.0), (options.dimension, 384))
+    )
+    planned = plan(size, tokens, int(dimension), cluster)
+    print(json.dumps(planned, ensure_ascii=False, indent=2) if options.json else "\n".join(lines_of(planned)))
     return 0
 
 
