@@ -58,6 +58,8 @@ def load(folder: Path, model: BiEncoder | None, device: str | None) -> tuple[dic
     facts, numbers = _read(folder)
     if model is None and facts["fingerprint"] is not None:
         model = _model(folder, facts, device)
+        if facts["model"] == ENCODER:  # its own; saved in another precision than it had, it has another fingerprint
+            facts["fingerprint"] = model.fingerprint
     if model is not None and facts["fingerprint"] not in (None, model.fingerprint):
         raise ModelMismatch(
             f"{folder} classifies vectors of {facts['model']} ({facts['fingerprint'][:12]}), not of this model "
@@ -74,7 +76,6 @@ def load(folder: Path, model: BiEncoder | None, device: str | None) -> tuple[dic
 
 def _facts(classifier: "Classifier", with_model: bool) -> dict[str, Any]:
     model = classifier.model
-    # a model saved in fewer digits than it computed with has another fingerprint: what is on disk counts
     where = None if model is None else ENCODER if with_model else os.path.abspath(model.model.folder)
     return {
         "format": FORMAT,

@@ -11,7 +11,7 @@ NUM_FOLDS = {"frozen": 5, "few_shot": 3}  # few_shot trains the encoder once mor
 
 @dataclass(frozen=True, kw_only=True)
 class ClassifyConfig:
-    """How to fit. The settings of few_shot are SetFit's.
+    """How to fit. The settings of few_shot are SetFit's, but for fewer pairs (docs/log.md).
 
     >>> ClassifyConfig(method="few_shot", min_accuracy=0.9)
     """
@@ -26,7 +26,7 @@ class ClassifyConfig:
     cost: float | None = option("how much examples weigh against small weights (default: best on held-out rows)", None)
     num_folds: int | None = option("parts held out in turn, 0: none (default: 5; few_shot 3)", None)
     min_accuracy: float | None = option("abstain where fewer answers than this share would be right", None)
-    num_pairs: int = option("few_shot: partners of each text with its label, and as many without", 20)
+    num_pairs: int = option("few_shot: partners of each text with its label, and as many without", 5)
     epochs: float = option("few_shot: how often pairs are seen", 1.0)
     batch_size: int = option("few_shot: pairs of a batch", 16)
     learning_rate: float = option("few_shot: highest learning rate", 2e-5)
@@ -41,6 +41,10 @@ class ClassifyConfig:
             raise InputError(f"min_accuracy is a share, over 0 and up to 1, not {self.min_accuracy}.")
         if self.num_pairs < 1:
             raise InputError(f"num_pairs must be at least 1, not {self.num_pairs}.")
+        if self.method != "few_shot":
+            for name in ("num_pairs", "epochs", "batch_size", "learning_rate"):
+                if getattr(self, name) != type(self).__dataclass_fields__[name].default:
+                    raise InputError(f"{name} is for method few_shot; {self.method} doesn't train the model.")
         if self.folds == 0 and self.min_accuracy is not None:
             raise InputError("A threshold is chosen on held-out rows; leave num_folds=0 or min_accuracy out.")
 

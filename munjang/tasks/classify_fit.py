@@ -11,12 +11,13 @@ import numpy as np
 
 from munjang.bi_encoder import BiEncoder
 from munjang.evaluation.logistic import COSTS
-from munjang.evaluation.metrics.classification import best_f1, macro_f1
+from munjang.evaluation.metrics.classification import best_f1
 from munjang.runtime.progress import Progress
 from munjang.tasks import calibration, linear_head
 from munjang.tasks.calibration import Calibration
 from munjang.tasks.classify_config import ClassifyConfig
 from munjang.tasks.classify_labels import Targets
+from munjang.tasks.classify_report import as_rows, confidences, measure
 from munjang.tasks.few_shot import fine_tune
 from munjang.tasks.linear_head import NEVER, Head
 from munjang.training.config import TrainConfig
@@ -155,41 +156,15 @@ def _threshold(
     return least if others is None else max(least, calibration.threshold_against(confidence_N, right_N, others))
 
 
-def confidences(probabilities_NC: Doubles, has_NC: Bools, is_multi_label: bool) -> tuple[Doubles, Bools]:
-    """How sure each answer is, and whether it is right; of several labels a row, each is an answer."""
-    if is_multi_label:
-        return probabilities_NC.ravel(), has_NC.ravel()
-    return probabilities_NC.max(1), probabilities_NC.argmax(1) == has_NC.argmax(1)
-
-
 def _report(probabilities_NC: Doubles, held: HeldOut, is_multi_label: bool, threshold: float) -> dict[str, Any]:
     plain = calibration.none(held.logits_NC.shape[1]).probabilities(held.logits_NC, is_multi_label)
-    before, after = (confidences(each, held.has_NC, is_multi_label) for each in (plain, probabilities_NC))
-    found: dict[str, Any] = {
+    before = confidences(plain, held.has_NC, is_multi_label)
+    return {
         "held_out": len(held.has_NC),
         "calibration_error_before": calibration.expected_error(*before),
-        "calibration_error": calibration.expected_error(*after),
-        "reliability_before": [
-            [each.count, each.confidence, each.accuracy] for each in calibration.reliability(*before)
-        ],
-        "reliability": [[each.count, each.confidence, each.accuracy] for each in calibration.reliability(*after)],
-        "threshold": threshold,
+        "reliability_before": as_rows(calibration.reliability(*before)),
+        **measure(probabilities_NC, held.has_NC, is_multi_label, threshold),
     }
-    if is_multi_label:
-        yes_NC = probabilities_NC >= threshold
-        found["micro_f1"] = float(2 * (yes_NC & held.has_NC).sum() / max((yes_NC.sum() + held.has_NC.sum()), 1))
-        found["accuracy"] = float((yes_NC == held.has_NC).all(1).mean())
-        return found
-    predicted_N, labels_N = probabilities_NC.argmax(1), held.has_NC.argmax(1)
-    is_answered_N = probabilities_NC.max(1) >= threshold
-    found["accuracy"] = float((predicted_N == labels_N).mean())
-    found["macro_f1"] = macro_f1(predicted_N, labels_N)
-    found["answered"] = float(is_answered_N.mean())
-    found["answered_accuracy"] = float((predicted_N == labels_N)[is_answered_N].mean()) if is_answered_N.any() else None
-    confusion_CC = np.zeros((held.has_NC.shape[1],) * 2, np.int64)
-    np.add.at(confusion_CC, (labels_N, predicted_N), 1)
-    found["confusion"] = confusion_CC.tolist()
-    return found
 
 
 def _notes(targets: Targets, config: ClassifyConfig) -> list[str]:

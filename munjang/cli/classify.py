@@ -1,0 +1,253 @@
+"""munjang classify ACTION ...: labels for texts, learned from examples or described in words.
+
+munjang classify train examples.csv -o classifier --model path/to/model          columns text and label
+munjang classify train examples.csv -o classifier --method few_shot --html held-out.html
+munjang classify predict classifier texts.txt -o labels.csv --threshold 0.5       below it: none of these
+munjang classify zero-shot texts.txt --label "sport" --label "money=banks, prices and shares"
+"""
+
+import os
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from munjang.cli.options import option
+from munjang.errors import InputError
+from munjang.tasks.classify_config import ClassifyConfig
+
+if TYPE_CHECKING:
+    from munjang.types import Doubles
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(ClassifyConfig):
+    """Of `munjang classify`."""
+
+    action: Literal["train", "predict", "zero-shot"] = option(
+        "train EXAMPLES..., predict CLASSIFIER TEXTS..., or zero-shot TEXTS...", is_positional=True, metavar="ACTION"
+    )
+    inputs: tuple[str, ...] = option(
+        "files: .txt (a text a line) .csv .tsv .jsonl .parquet, also with .gz .xz .bz2; before them a classifier's "
+        "folder for predict",
+        is_positional=True,
+        metavar="INPUT",
+    )
+    output: str | None = option(
+        "train: the classifier's folder; else a table: .tsv .csv .jsonl .parquet (default: print)", None, "-o"
+    )
+    model: str | None = option("folder or Hub name of the bi-encoder (a classifier knows its own)", None, "-m")
+    column: str | None = option("column that holds the text (default: by its name)", None)
+    label_column: str | None = option(
+        "column that holds the label (default: by its name); for predict and zero-shot: how often is it right?", None
+    )
+    separator: str | None = option("what stands between several labels of a text, such as ';'", None)
+    others: tuple[str, ...] = option("train: files of texts that have none of the labels", ())
+    with_model: bool = option("train: put the model into the folder (few_shot always does)", False)
+    label: tuple[str, ...] = option("zero-shot: NAME or NAME=DESCRIPTION; give it once for each label", ())
+    nli: str | None = option("zero-shot: folder or Hub name of a cross-encoder for inference, instead of a model", None)
+    template: str | None = option("zero-shot: what stands around a description, such as 'a question about {}'", None)
+    temperature: float | None = option("zero-shot: of cosines; lower is surer (default: 0.05)", None)
+    threshold: float | None = option("probability below which a text has none of the labels", None)
+    none: str = option("what to write for none of the labels", "")
+    probabilities: bool = option("write the probability of each label too", False)
+    html: str | None = option("a page with confusion matrix and reliability, or the number of texts a label", None)
+    device: str | None = option("cpu, cuda, cuda:1, mps (default: the best there is)", None)
+    threads: int | None = option("CPU threads (default: all cores)", None)
+    replace: bool = option("replace an output that is already there", False)
+    config: str | None = option("TOML file of these options; flags win", default=None, metavar="FILE")
+    quiet: bool = option("say nothing but errors", False)
+
+
+FITTING = {each.name for each in fields(ClassifyConfig)}
+COMMON = {"action", "inputs", "output", "column", "label_column", "html", "device", "threads", "replace", "quiet"}
+ANSWERING = {"threshold", "none", "probabilities", "separator"}
+# what each action takes beside COMMON; anything else that is given would be ignored silently
+TAKES = {
+    "train": FITTING | {"model", "separator", "others", "with_model"},
+    "predict": ANSWERING | {"model"},
+    "zero-shot": ANSWERING | {"model", "label", "nli", "template", "temperature"},
+}
+
+
+def run(options: Options) -> int:
+    """Check what can be checked before a model is loaded, then do one of three things."""
+    for each in fields(options):
+        is_given = getattr(options, each.name) != each.default and each.name != "config"
+        if is_given and each.name not in COMMON | TAKES[options.action]:
+            flag = "--" + each.name.replace("_", "-")
+            fitting = " and ".join(action for action, names in TAKES.items() if each.name in names)
+            raise InputError(f"{flag} is for {fitting}, not for {options.action}")
+    if options.html is not None and not Path(options.html).parent.is_dir():
+        raise InputError(f"The folder {Path(options.html).parent} doesn't exist; create it first")
+    return ACTIONS[options.action](options)
+
+
+def _train(options: Options) -> int:
+    from munjang.tasks.labelled import read_labelled
+
+    if options.output is None:
+        raise InputError("Where to? Give -o FOLDER for the classifier")
+    output = Path(options.output)
+    if output.exists() and not options.replace:
+        raise InputError(f"{output} is already there; choose another name, or replace it with --replace")
+    texts, labels = read_labelled(options.inputs, options.column, options.label_column, options.separator)
+    others = _texts(options, options.others) if options.others else None
+    from munjang.bi_encoder import BiEncoder
+    from munjang.tasks.classify import Classifier
+    from munjang.tasks.classify_page import page
+
+    model = BiEncoder.load(options.model, device=options.device, threads=options.threads)
+    config = ClassifyConfig(**{name: getattr(options, name) for name in FITTING})
+    made = Classifier.fit(texts, labels, model, config, others, False if options.quiet else None)
+    if output.is_dir():
+        shutil.rmtree(output)
+    made.save(output, with_model=options.with_model or None)
+    if options.html is not None:
+        _write_page(options.html, page(f"Classifier of {len(made.labels)} labels", made.labels, made.report))
+    _say(options, _summary(made.report))
+    _say(options, f"the classifier is in {output}")
+    return 0
+
+
+def _predict(options: Options) -> int:
+    folder, *inputs = options.inputs
+    if not inputs:
+        raise InputError("No texts: munjang classify predict CLASSIFIER TEXTS...")
+    texts, truth = _read(options, inputs)
+    from munjang.bi_encoder import BiEncoder
+    from munjang.tasks.classify import Classifier
+
+    model = None if options.model is None else BiEncoder.load(options.model, options.device, threads=options.threads)
+    made = Classifier.load(folder, model, options.device)
+    return _answer(options, made, texts, truth)
+
+
+def _zero_shot(options: Options) -> int:
+    if not options.label:
+        raise InputError("Which labels? Give --label NAME or --label NAME=DESCRIPTION after the files, once for each")
+    parts = [each.partition("=") for each in options.label]
+    if len({name.strip() for name, _, _ in parts}) < len(parts):
+        raise InputError("A label occurs twice; give each once")
+    labels = {name.strip(): (words if equals else name).strip() for name, equals, words in parts}
+    for given, name in ((options.model, "--model"), (options.temperature, "--temperature")):
+        if options.nli is not None and given is not None:
+            raise InputError(f"--nli reads text and label together; leave {name} out")
+    texts, truth = _read(options, options.inputs)
+    made: Any
+    if options.nli is not None:
+        from munjang.cross_encoder import CrossEncoder
+        from munjang.tasks.zero_shot import NliClassifier
+
+        scorer = CrossEncoder.load(options.nli, device=options.device, threads=options.threads)
+        made = NliClassifier.of(labels, scorer, options.template)
+    else:
+        from munjang.bi_encoder import BiEncoder
+        from munjang.tasks.zero_shot import TEMPERATURE, zero_shot
+
+        model = BiEncoder.load(options.model, device=options.device, threads=options.threads)
+        made = zero_shot(labels, model, options.template or "{}", options.temperature or TEMPERATURE)
+    return _answer(options, made, texts, truth)
+
+
+def _read(options: Options, inputs: Any) -> tuple[list[str], list[Any] | None]:
+    from munjang.data.writing import check_suffix, check_texts
+    from munjang.tasks.labelled import read_labelled
+
+    if options.threshold is not None and not 0 <= options.threshold <= 1:
+        raise InputError(f"--threshold is a probability, 0 to 1, not {options.threshold}")
+    if options.output is not None:
+        check_suffix(Path(options.output))
+        if os.path.exists(options.output) and not options.replace:
+            raise InputError(f"{options.output} is already there; choose another name, or replace it with --replace")
+    if options.label_column is not None:
+        texts, truth = read_labelled(inputs, options.column, options.label_column, options.separator)
+    else:
+        texts, truth = _texts(options, inputs), None
+    if options.output is not None:
+        check_texts(Path(options.output), texts)
+    return texts, truth
+
+
+def _texts(options: Options, paths: Any) -> list[str]:
+    from munjang.data.tables import read_texts
+
+    texts = [text for path in paths for text in read_texts(path, options.column)]
+    if not texts:
+        raise InputError(f"{', '.join(paths)}: there are no texts")
+    return texts
+
+
+def _answer(options: Options, made: Any, texts: list[str], truth: list[Any] | None) -> int:
+    from munjang.tasks.classify import answers
+    from munjang.tasks.classify_page import page
+    from munjang.tasks.classify_report import measure, truth_table
+
+    probabilities_NC = made.probabilities(texts, False if options.quiet else None)
+    least = made.threshold if options.threshold is None else options.threshold
+    found = answers(probabilities_NC, made.labels, least, made.is_multi_label)
+    _write(options, made, texts, found, probabilities_NC)
+    report: dict[str, Any] = {"rows": len(texts), "threshold": least, "counts": _counts(found)}
+    if truth is not None:
+        report |= measure(probabilities_NC, truth_table(made.labels, truth), made.is_multi_label, least)
+        _say(options, _summary(report))
+    if options.html is not None:
+        _write_page(options.html, page(f"{len(texts):,} texts", made.labels, report))
+    return 0
+
+
+def _write(options: Options, made: Any, texts: list[str], found: list[Any], probabilities_NC: "Doubles") -> None:
+    from munjang.data.writing import write_table
+
+    between = options.separator or ";"
+    shown = [between.join(map(str, each)) if isinstance(each, list) else each for each in found]
+    shown = [options.none if each in (None, "") else each for each in shown]
+    sure = probabilities_NC.max(1).round(6).tolist()
+    if options.output is None:
+        for text, label, probability in zip(texts, shown, sure, strict=True):
+            print(f"{label or '(none)'}\t{probability:.3f}\t{' '.join(text.split()):.100}")
+        return
+    table: dict[str, Any] = {"text": texts, "label": shown, "probability": sure}
+    if options.probabilities:
+        columns = zip(made.labels, probabilities_NC.T, strict=True)
+        table |= {f"p({label})": column.round(6).tolist() for label, column in columns}
+    write_table(Path(options.output), table)
+    _say(options, f"{len(texts):,} rows in {options.output}")
+
+
+def _counts(found: list[Any]) -> dict[str, int]:
+    flat = [str(name) for each in found for name in (each if isinstance(each, list) else [each]) if name is not None]
+    num_none = sum(each is None or each == [] for each in found)
+    return dict(Counter(flat).most_common(30)) | ({"(none)": num_none} if num_none else {})
+
+
+def _summary(report: Mapping[str, Any]) -> str:
+    if report.get("accuracy") is None:
+        return "; ".join(report["notes"]) or "nothing was held out"
+    rows = report.get("held_out", report["rows"])
+    words = [f"accuracy {report['accuracy']:.3f} on {rows:,} rows that it had not seen"]
+    if "calibration_error_before" in report:
+        before, after = report["calibration_error_before"], report["calibration_error"]
+        words.append(f"calibration error {before:.3f} before, {after:.3f} after")
+    if report["threshold"] and report.get("answered_accuracy") is not None:
+        answered, right = report["answered"], report["answered_accuracy"]
+        words.append(f"from {report['threshold']:.3f} on {answered:.0%} answered, {right:.3f} of them right")
+    return "; ".join([*words, *report.get("notes", ())])
+
+
+def _write_page(path: str, text: str) -> None:
+    from munjang.data.files import replacing
+
+    with replacing(Path(path)) as file:
+        file.write(text.encode())
+
+
+def _say(options: Options, words: str) -> None:
+    if not options.quiet:
+        print(f"munjang: {words}", file=sys.stderr)
+
+
+ACTIONS: dict[str, Callable[[Options], int]] = {"train": _train, "predict": _predict, "zero-shot": _zero_shot}

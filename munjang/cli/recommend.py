@@ -1,0 +1,168 @@
+"""munjang recommend ITEMS --like ID ...: items like these, or for a need in words; alike or diverse.
+
+munjang recommend books.tsv --like 9788932008851 --like 9788937460449 -o for-you.csv --html for-you.html
+munjang recommend books.tsv --need "우울할 때 위로가 되는 소설" -k 5
+munjang recommend --index books-index --like 9788932008851 --dislike 9788937460449 --half-life 5
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from munjang.cli.options import option
+from munjang.errors import InputError
+from munjang.tasks.recommend_config import RecommendConfig
+
+if TYPE_CHECKING:  # numpy and torch stay out of --help
+    from munjang.bi_encoder import BiEncoder
+    from munjang.index import Index
+    from munjang.tasks.catalogue import Items
+    from munjang.tasks.recommend import Recommendation
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(RecommendConfig):
+    """Of `munjang recommend`."""
+
+    inputs: tuple[str, ...] = option(
+        "tables of items with columns id and text (others: --column, --id-column): .csv .tsv .jsonl .parquet, or .txt",
+        (),
+        is_positional=True,
+        metavar="ITEMS",
+    )
+    like: tuple[str, ...] = option("ids of items that are liked, the oldest first", ())
+    dislike: tuple[str, ...] = option("ids of items that are not", ())
+    exclude: tuple[str, ...] = option("ids of items that are known already", ())
+    need: str | None = option("what is looked for, in words", None)
+    index: str | None = option("recommend the documents of this index instead of files", None)
+    name: str = option("name of the index at that place", "default")
+    vectors: str | None = option("ready vectors of the items, .npy, a row each in the order of the files", None)
+    model: str | None = option("folder or Hub name of the model (an index knows its own)", None, "-m")
+    column: str | None = option("column that holds the text (default: by its name)", None)
+    id_column: str | None = option("column that holds the id (default: by its name, else numbers from 0)", None)
+    keywords: int = option("keywords that explain each item, 0: none", 3)
+    output: str | None = option("where to write: .tsv .csv .jsonl .parquet (default: print)", None, "-o")
+    html: str | None = option("a page of the items with their reasons, and a map of the catalogue", None)
+    device: str | None = option("cpu, cuda, cuda:1, mps (default: the best there is)", None)
+    threads: int | None = option("CPU threads (default: all cores)", None)
+    replace: bool = option("replace an output that is already there", False)
+    config: str | None = option("TOML file of these options; flags win", default=None, metavar="FILE")
+    quiet: bool = option("say nothing but errors", False)
+
+
+def run(options: Options) -> int:
+    """Read items, find their vectors, choose, explain, write."""
+    _check(options)
+    from munjang.index import Index
+    from munjang.tasks.recommend import explain, recommend
+
+    config = RecommendConfig(**{each.name: getattr(options, each.name) for each in fields(RecommendConfig)})
+    items: Items | Index
+    if options.index is not None:
+        items = Index.open(options.index, options.model, options.name, create=False, device=options.device)
+    else:
+        items = _items(options)
+    model = items.model
+    found = recommend(items, options.like, options.dislike, options.need, config, options.exclude)
+    if options.keywords and model is not None:
+        from munjang.tasks.keywords import KeywordConfig
+
+        wanted = KeywordConfig(top=options.keywords, pick="mmr", diversity=0.3)
+        found = explain(found, model, options.need, wanted)
+    _write(options, found)
+    if options.html is not None:
+        _write_page(options, found, items)
+    if isinstance(items, Index):
+        items.close()
+    return 0
+
+
+def _check(options: Options) -> None:
+    from munjang.data.writing import check_suffix
+
+    if bool(options.inputs) == (options.index is not None):
+        raise InputError("Which items? Give files, or --index with the place of an index")
+    if not options.like and options.need is None:
+        raise InputError("Recommended for whom? Give --like ID after the files, or --need with words")
+    for name in ("vectors", "column", "id_column"):
+        if options.index is not None and getattr(options, name) is not None:
+            raise InputError(f"--{name.replace('_', '-')} is for files of items; an index has its own")
+    if options.keywords < 0:
+        raise InputError(f"--keywords must be at least 0, not {options.keywords}")
+    if options.html is not None and not Path(options.html).parent.is_dir():
+        raise InputError(f"The folder {Path(options.html).parent} doesn't exist; create it first")
+    if options.output is not None:
+        check_suffix(Path(options.output))
+        if os.path.exists(options.output) and not options.replace:
+            raise InputError(f"{options.output} is already there; choose another name, or replace it with --replace")
+
+
+def _items(options: Options) -> "Items":
+    from munjang.data.documents import Reading, read_documents
+    from munjang.tasks.catalogue import Items
+
+    reading = Reading(options.column, options.id_column, fields=(), is_lines=True)
+    rows = list(read_documents(options.inputs, reading))
+    ids = [str(place) if row.id is None else row.id for place, row in enumerate(rows)]
+    texts = [row.text for row in rows]
+    if options.vectors is None:
+        return Items.of_texts(texts, _model(options), ids, False if options.quiet else None)
+    # words need the model that made the vectors; ids that are liked don't
+    model = _model(options) if options.need is not None or options.model is not None else None
+    return Items.of_vectors(_vectors(options.vectors), ids, texts, model)
+
+
+def _vectors(path: str) -> Any:
+    import numpy as np
+
+    try:
+        return np.load(path, allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise InputError(f"{path} is no .npy file of vectors ({error}); write one with munjang encode") from None
+
+
+def _model(options: Options) -> "BiEncoder":
+    from munjang.bi_encoder import BiEncoder
+
+    return BiEncoder.load(options.model, device=options.device, threads=options.threads)
+
+
+def _write(options: Options, found: "Sequence[Recommendation]") -> None:
+    from munjang.data.writing import write_table
+
+    if not found:
+        _say(options, "nothing is left to recommend")
+    if options.output is None:
+        for each in found:
+            why = "the need" if each.because is None else each.because
+            print(f"{each.score:7.4f}  {each.id}  {' '.join(each.text.split()):.200}")
+            print(f"         for {why}{': ' if each.keywords else ''}{', '.join(each.keywords)}")
+        return
+    table: dict[str, Sequence[Any]] = {
+        "id": [each.id for each in found],
+        "text": [each.text for each in found],
+        "score": [round(each.score, 6) for each in found],
+        "because": [each.because or "" for each in found],
+        "keywords": [", ".join(each.keywords) for each in found],
+    }
+    write_table(Path(options.output), table)
+    _say(options, f"{len(found):,} items in {options.output}")
+
+
+def _write_page(options: Options, found: "Sequence[Recommendation]", items: "Items | Index") -> None:
+    from munjang.data.files import replacing
+    from munjang.tasks.catalogue import Items
+    from munjang.tasks.recommend_page import page
+
+    title = options.need or f"For who likes {', '.join(options.like)}"
+    ids, vectors = (items.ids, items.vectors_ND) if isinstance(items, Items) else ((), None)
+    with replacing(Path(options.html or "")) as file:
+        file.write(page(title, found, ids, vectors, options.like, options.dislike).encode())
+
+
+def _say(options: Options, words: str) -> None:
+    if not options.quiet:
+        print(f"munjang: {words}", file=sys.stderr)

@@ -1,0 +1,87 @@
+"""munjang recommend: a catalogue in, a table and a page out."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from munjang import BiEncoder, Index
+from munjang.cli import main
+from munjang.tasks.catalogue import Items
+from munjang.tasks.recommend import RecommendConfig, recommend
+
+TEXTS = ["the quick fox jumps", "a quick brown fox", "나는 오늘 학교에 갔다", "나는 오늘 김치찌개는", "old radio music"]
+IDS = [f"book{place}" for place in range(5)]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    rows = "".join(f"{id}\t{text}\n" for id, text in zip(IDS, TEXTS, strict=True))
+    (tmp_path / "books.tsv").write_text("id\ttext\n" + rows, encoding="utf-8")
+    return tmp_path
+
+
+def ask(folder: Path, *argv: object) -> int:
+    return main(["recommend", *map(str, argv), "--device", "cpu"])
+
+
+def test_for_likes(tiny_bert: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, html = folder / "out.jsonl", folder / "out.html"
+    asked = (folder / "books.tsv", "--like", "book0", "book2", "--dislike", "book3", "-m", tiny_bert)
+    assert ask(folder, *asked, "-k", "2", "--diversity", "0", "-o", out, "--html", html) == 0
+    assert f"2 items in {out}" in capsys.readouterr().err
+    items = Items.of_texts(TEXTS, BiEncoder.load(tiny_bert, device="cpu"), IDS)
+    expected = recommend(items, ["book0", "book2"], ["book3"], config=RecommendConfig(k=2, diversity=0))
+    found = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+    assert [(row["id"], row["because"]) for row in found] == [(each.id, each.because) for each in expected]
+    assert all(row["keywords"] for row in found)
+    shown = html.read_text(encoding="utf-8")
+    assert shown.count("(liked)") == 2
+    assert shown.count("(recommended)") == 2
+
+
+def test_for_a_need(tiny_bert: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ask(folder, folder / "books.tsv", "--need", "나는 오늘", "-m", tiny_bert, "-k", "1", "--keywords", "0") == 0
+    first, why = capsys.readouterr().out.splitlines()
+    cosines = BiEncoder.load(tiny_bert, device="cpu").similarity(["나는 오늘"], TEXTS)[0]
+    assert IDS[int(cosines.argmax())] in first
+    assert why.strip() == "for the need"
+
+
+def test_ready_vectors_need_no_model(folder: Path) -> None:
+    np.save(folder / "books.npy", np.array([[1, 0], [0.9, 0.1], [0, 1], [0.1, 1], [-1, 0]], np.float32))
+    asked = (folder / "books.tsv", "--vectors", folder / "books.npy", "--like", "book2", "-k", "1")
+    assert ask(folder, *asked, "-o", folder / "out.csv", "--quiet") == 0
+    with (folder / "out.csv").open(encoding="utf-8") as file:
+        assert [row["id"] for row in csv.DictReader(file)] == ["book3"]
+
+
+def test_an_index(tiny_bert: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("lancedb", reason="an index in a folder needs lancedb")
+    with Index.open(folder / "index", tiny_bert) as index:
+        index.add(TEXTS, ids=IDS)
+    assert ask(folder, "--index", folder / "index", "--like", "book0", "-k", "1", "--html", folder / "x.html") == 0
+    assert "book" in capsys.readouterr().out
+    assert (folder / "x.html").exists()
+    assert ask(folder, "--index", folder / "index", "--like", "book0", "--column", "text") == 2
+    assert "--column is for files of items" in capsys.readouterr().err
+
+
+def test_what_is_refused(tiny_bert: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    books = folder / "books.tsv"
+    np.save(folder / "few.npy", np.ones((3, 2), np.float32))
+    (folder / "no.npy").write_text("no numbers")
+    for argv, told in (
+        (("--like", "a"), "Which items?"),
+        ((books,), "Recommended for whom?"),
+        ((books, "--like", "book9", "-m", tiny_bert), "There is no item 'book9'; give the id of one that is there."),
+        ((books, "--like", "book0", "-o", folder / "out.xlsx"), "suffix"),
+        ((books, "--like", "book0", "--vectors", folder / "few.npy"), "3 vectors, 5 ids"),
+        ((books, "--like", "book0", "--vectors", folder / "no.npy"), "is no .npy file"),
+        ((books, "--like", "book0", "--keywords", "-1"), "--keywords must be at least 0"),
+        ((books, "--like", "book0", "--diversity", "3"), "diversity must be between 0 and 1"),
+    ):
+        assert ask(folder, *argv) == 2, argv
+        assert told in capsys.readouterr().err
