@@ -1,0 +1,53 @@
+"""`munjang train` under torchrun, as a user starts it: two processes write what one writes."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.torch import load_file
+
+from munjang.bi_encoder import BiEncoder
+from tests.training.made import sentences
+from tests.training.runs import losses, write_tsv
+
+ROOT = Path(__file__).parents[2]
+ROWS = 41  # which two processes do not share evenly, and batches of 8 neither
+
+
+def start(number: int, *given: str) -> None:
+    """The command in so many processes on this machine."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(number)]
+    command += ["-m", "munjang.cli", "train", *given]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=400)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+@pytest.mark.slow
+def test_two_processes_with_gathered_negatives_write_what_one_writes(tmp_path: Path, tiny_bert: Path) -> None:
+    """fp32 on a CPU, no dropout, in-batch negatives: every anchor is compared with all 8 positives, in both runs."""
+    pairs = zip(sentences(ROWS, 1), sentences(ROWS, 2), strict=True)
+    data = write_tsv(tmp_path / "pairs.tsv", "anchor positive", pairs)
+    settings = ["--objective", "in_batch", "--batch-size", "8", "--epochs", "2", "--learning-rate", "1e-3", "--quiet"]
+    settings += ["--dropout", "0", "--log-every", "1", "--device", "cpu", "--seed", "3"]
+    outputs = {number: tmp_path / f"with-{number}" for number in (1, 2)}
+    for number, output in outputs.items():
+        start(number, str(tiny_bert), str(data), "-o", str(output), *settings)
+    alone, shared = losses(outputs[1]), losses(outputs[2])
+    assert len(alone) == len(shared) == 12  # 6 batches an epoch: the last one has a single pair
+    assert np.abs(np.array(alone) - shared).max() < 2e-4
+    assert alone[-2] < alone[0]
+    layouts = [sorted(str(path.relative_to(each)) for path in each.rglob("*")) for each in outputs.values()]
+    assert layouts[0] == layouts[1]
+    assert "modules.json" in layouts[0]
+    one, two = (load_file(each / "model.safetensors") for each in outputs.values())
+    apart = {name: float((one[name] - two[name]).abs().mean()) for name in one}
+    # where a gradient is rounding noise (biases of keys), Adam makes whole steps of it, in any direction
+    assert np.median(list(apart.values())) < 1e-5, apart
+    assert max(value for name, value in apart.items() if not name.endswith("key.bias")) < 1e-3, apart
+    texts = sentences(9, 5)
+    vectors = [BiEncoder.load(each, "cpu").encode(texts) for each in outputs.values()]
+    assert np.abs(vectors[0] - vectors[1]).max() < 1e-3
