@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -19,7 +19,7 @@ MAX_SCANNED = 20_000  # passages that are read, so that a large corpus holds nob
 MAX_POINTS = 1500  # of those, evenly: what a browser draws without effort
 MAX_CLUSTERS = 12  # colours that people tell apart
 SHOWN_CHARS = 160
-NUM_WORDS = 3
+NUM_WORDS, SHOWN_NAME = 3, 24  # of a cluster, and characters of one that metadata gives
 WORD = re.compile(r"[^\W\d_]+")
 HANGUL = re.compile(r"[가-힣]")
 # particles and endings, so that 바다는 and 바다를 are one word; a rough cut, for labels alone
@@ -52,7 +52,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Cluster:
-    """Passages that are close, and the words that set them apart."""
+    """Passages that are close, and what sets them apart: metadata that they share, and words."""
 
     size: int
     words: list[str]
@@ -97,7 +97,9 @@ def draw(found: Sample) -> Landscape:
         Point(id, document, text[:SHOWN_CHARS], dict(metadata), float(x), float(y), int(cluster))
         for (id, document, text, metadata), (x, y), cluster in zip(found.passages, places_N2, clusters_N, strict=True)
     ]
-    words = telling([text for _, _, text, _ in found.passages], clusters_N)
+    texts, metadata = [text for _, _, text, _ in found.passages], [each for _, _, _, each in found.passages]
+    named = zip(shared(metadata, clusters_N), telling(texts, clusters_N), strict=True)
+    words = [[*values, *(word for word in own if word not in values)][:NUM_WORDS] for values, own in named]
     sizes = np.bincount(clusters_N).tolist()
     return Landscape(points, [Cluster(*each) for each in zip(sizes, words, strict=True)], found.num_passages)
 
@@ -139,6 +141,19 @@ def telling(texts: Sequence[str], clusters_N: Ints) -> list[list[str]]:
             word: count * count / overall[word] for word, count in here.items() if count >= 2 and overall[word] <= most
         }
         found.append(sorted(scores, key=lambda word: (-scores[word], word))[:NUM_WORDS])
+    return found
+
+
+def shared(metadata: Sequence[Mapping[str, Value]], clusters_N: Ints) -> list[list[str]]:
+    """Texts of the metadata that at least a third of a cluster has, and three times as often as all have."""
+    values = [{(name, value) for name, value in each.items() if isinstance(value, str)} for each in metadata]
+    overall = Counter(value for each in values for value in each)
+    found = []
+    for cluster in range(int(clusters_N.max()) + 1):
+        own = [each for each, at in zip(values, clusters_N, strict=True) if at == cluster]
+        here = Counter(value for each in own for value in each)
+        least = {value: max(1 / 3, 3 * overall[value] / len(values)) * len(own) for value in here}
+        found.append([value[1][:SHOWN_NAME] for value, count in here.most_common() if count >= least[value]])
     return found
 
 

@@ -51,7 +51,10 @@ class Kept:
         self._lock = asyncio.Lock()  # who comes while it is drawn waits for that one
 
     async def get(self) -> bytes:
-        """The newest map."""
+        """The newest map. What was begun is finished for the next one, even if who asked has gone."""
+        return await asyncio.shield(asyncio.ensure_future(self._newest()))
+
+    async def _newest(self) -> bytes:
         index = index_of(self.service)
         async with self._lock:
             version = (self.service.num_writes, await self.service.with_index(index.count))

@@ -6,7 +6,7 @@ import pytest
 from munjang.bi_encoder import BiEncoder
 from munjang.index import Index
 from munjang.server import landscape
-from munjang.server.landscape import Sample, by_size, draw, project, sample, telling, words_of
+from munjang.server.landscape import Sample, by_size, draw, project, sample, shared, telling, words_of
 from tests.texts import ENGLISH
 
 TEXTS = [*dict.fromkeys(ENGLISH)][:40]
@@ -41,6 +41,14 @@ def test_words_that_tell() -> None:
     texts = ["바다는 넓다", "바다를 본다", "money talks", "saving money", "바다와 money"]
     assert telling(texts, np.array([0, 0, 1, 1, 1])) == [["바다"], ["money"]]
     assert words_of("The 바다에서는 고래가 산다, they swim!") == {"바다", "고래", "swim"}
+
+
+def test_metadata_that_a_cluster_shares() -> None:
+    """A third of a cluster at least, and three times as often as all: `ko` is too common, `one` too rare."""
+    clusters = np.array([0] * 4 + [1] * 9)
+    topics = ["law", "law", "law", "one", *[None] * 9]
+    metadata = [{"lang": "ko", "topic": topic, "year": 1} for topic in topics]
+    assert shared(metadata, clusters) == [["law"], []]  # 3 of 4 here, 3 of 13 in all
 
 
 def test_draw_is_bounded_and_the_same_twice(model: BiEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
