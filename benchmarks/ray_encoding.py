@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -192,11 +193,24 @@ def ray_cpu_s() -> dict[str, float]:
 
 def on_cluster(source: Path, output: Path, given: argparse.Namespace, workers: int, threads: int) -> dict[str, Any]:
     """On the cluster that is connected; what Ray's own processes took meanwhile, in shares of a core."""
-    before, start = ray_cpu_s(), time.time()
+    samples, ended = [(time.time(), ray_cpu_s())], threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(0.5):
+            samples.append((time.time(), ray_cpu_s()))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
     encode_on_ray(request(source, output, given, workers, threads), Timed)
-    after, wall = ray_cpu_s(), time.time() - start
-    shares = {f"{name}_cores": round((after[name] - before[name]) / wall, 3) for name in after}
-    return {**steady(output), "seconds_with_start": round(wall, 1), **shares}
+    ended.set()
+    watcher.join()
+    found: dict[str, Any] = steady(output)
+    inside = [each for when, each in samples if found["start"] <= when <= found["end"]]
+    spent = {f"{name}_cpu_s": round(inside[-1][name] - inside[0][name], 2) for name in inside[0]}
+    all_cpu = found["cpu_s"] + sum(spent.values())
+    found["driver_share"] = round(spent["driver_cpu_s"] / all_cpu, 3)
+    found["rows_per_cpu_s_with_ray"] = round(found["rows"] / all_cpu, 2)
+    return {**found, **spent, "seconds_with_start": round(samples[-1][0] - samples[0][0], 1)}
 
 
 def overhead(texts: list[str], given: argparse.Namespace) -> dict[str, Any]:
@@ -215,6 +229,9 @@ def overhead(texts: list[str], given: argparse.Namespace) -> dict[str, Any]:
         name: [round(one["plain"][name] / one["ray"][name], 3) for one in rounds]
         for name in ("rows_per_s", "rows_per_cpu_s")
     }
+    ratios["cpu_with_ray"] = [
+        round(one["plain"]["rows_per_cpu_s"] / one["ray"]["rows_per_cpu_s_with_ray"], 3) for one in rounds
+    ]
     medians = {f"median_{name}": float(np.median(values)) for name, values in ratios.items()}
     return {"plain_over_ray": {**ratios, **medians}, "rounds": rounds}
 

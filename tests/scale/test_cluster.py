@@ -1,5 +1,6 @@
 """Ray for real: one node, several, workers and drivers that are killed. Minutes: `make test-full`."""
 
+import json
 import os
 import signal
 import subprocess
@@ -7,6 +8,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,10 @@ import pyarrow as pa
 import pytest
 
 from munjang.bi_encoder import BiEncoder
-from munjang.scale.cluster import Pool, pool_for
+from munjang.cli import main
+from munjang.scale.cluster import Pool, connected, pool_for
+from munjang.scale.command import each_on_ray
+from munjang.scale.exact import search_exactly
 from munjang.scale.manifest import complete_manifest, read_manifest, tables
 
 ROOT = Path(__file__).parents[2]
@@ -150,3 +155,36 @@ def test_two_nodes_share_the_work_and_one_may_go(run: Run, cluster: Any) -> None
     cluster.remove_node(nodes[0], allow_graceful=False)
     run.finish(process)
     run.check(num_lost=1)
+
+
+@pytest.mark.slow
+def test_the_command_sorts_and_exact_search_runs_on_ray(tmp_path: Path, tiny_bert: Path) -> None:
+    ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'munjang[ray]'")
+    ids = [f"{number * 7 % 100:03d}" for number in range(100)]
+    rows = [json.dumps({"text": TEXTS[int(row_id)], "id": row_id}) for row_id in ids] + ["{broken"]
+    (tmp_path / "a.jsonl").write_text("\n".join(rows))
+    output = str(tmp_path / "out")
+    command = ["encode", str(tmp_path / "a.jsonl"), "-o", output, "-m", str(tiny_bert), "--id-column", "id", "--sort"]
+    assert main([*command, "--block-rows", "15", "--quiet", "--ray", "local"]) == 0
+    manifest = complete_manifest(output)
+    table = pa.concat_tables(tables(output, manifest))
+    assert table.column("id").to_pylist() == sorted(ids)
+    assert (manifest.num_rows, manifest.num_bad) == (100, 1)
+    queries = BiEncoder.load(tiny_bert, "cpu").encode(TEXTS[:3])
+    with connected("local"):
+        found = search_exactly(output, queries, 5, each=partial(each_on_ray, ray))
+    assert found == search_exactly(output, queries, 5)
+    assert [each.ids[0] for each in found] == ["000", "001", "002"]
+
+
+@pytest.mark.slow
+def test_a_cluster_that_does_not_answer_is_told_without_its_token(
+    tmp_path: Path, tiny_bert: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'munjang[ray]'")
+    (tmp_path / "a.txt").write_text("a\n")
+    command = ["encode", str(tmp_path / "a.txt"), "-o", str(tmp_path / "out"), "-m", str(tiny_bert)]
+    assert main([*command, "--ray", "ray://user:hunter2@127.0.0.1:9?token=hunter2"]) == 2
+    said = "".join(capfd.readouterr())
+    assert "No Ray cluster answers" in said
+    assert "hunter2" not in said
