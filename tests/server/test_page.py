@@ -120,6 +120,19 @@ def test_hits_appear_while_typing(site: Running, visit: Visit) -> None:
     page.wait_for_selector("#orders", state="hidden")
 
 
+def test_hits_appear_while_a_syllable_is_made(site: Running, visit: Visit) -> None:
+    """Hangul is composed: its last syllable is unfinished until the next one begins, and Enter may only finish it."""
+    page = visit(site.url)
+    page.wait_for_selector("#fields .chip")
+    page.focus("#query")
+    keyboard = page.context.new_cdp_session(page)
+    for made in ("ㅂ", "바", "받", "바다"):
+        keyboard.send("Input.imeSetComposition", {"text": made, "selectionStart": len(made), "selectionEnd": len(made)})
+    page.wait_for_function("() => decodeURIComponent(location.hash) === '#search?q=바다'")
+    page.wait_for_selector("#retrieved-hits .hit")
+    assert page.input_value("#query") == "바다"
+
+
 def test_an_answer_that_is_late_is_dropped(site: Running, visit: Visit) -> None:
     held: list[Any] = []
 
@@ -346,9 +359,14 @@ def test_map(site: Running, visit: Visit) -> None:
     page.wait_for_selector("#document[open]")
     assert page.text_content("#document .whole").startswith(active.get_attribute("aria-label")[:100])
     page.keyboard.press("Escape")
-    page.locator("#clusters button").first.click()
-    faded = page.locator("#picture .faded").count()
-    assert 0 < faded < number
+    page.locator("#groups button").first.click()
+    assert 0 < page.locator("#picture .faded").count() < number
+    page.select_option("#colours", "lang")
+    languages = page.locator("#groups bdi").all_text_contents()
+    assert {"ko", "en"} <= {*languages}
+    for language in ("ko", "en"):
+        colour = f"#picture .colour-{languages.index(language)}"
+        assert page.locator(colour).count() == len(TEXTS) // 2
 
 
 @pytest.mark.parametrize("locale", ["ko-KR", "en-US"])

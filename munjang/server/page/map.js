@@ -1,15 +1,16 @@
-// The corpus in two dimensions: dots coloured by cluster, to point at, walk through by arrows, and open.
+// The corpus in two dimensions: dots coloured by cluster or metadata, to point at, walk through by arrows, and open.
 
 import { Gone, Refused, ask, events } from "./api.js";
 import * as sheet from "./document.js";
 import { draw, find, make } from "./dom.js";
 import { facts } from "./facts.js";
 import { number, onLanguage, say } from "./language.js";
+import { groupings } from "./groups.js";
 import { hitIds, look } from "./search.js";
 
 const SIZE = { width: 900, height: 620, margin: 26 };
 const view = { zoom: 1, x: SIZE.width / 2, y: SIZE.height / 2 };
-const state = { map: null, active: -1, chosen: null, problem: "", isStale: true };
+const state = { map: null, active: -1, chosen: null, by: "", group: null, isStale: true };
 let dots = [];
 let drag = null;
 
@@ -17,6 +18,10 @@ export function start() {
   find("zoom-in").addEventListener("click", () => zoom(1.5));
   find("zoom-out").addEventListener("click", () => zoom(1 / 1.5));
   find("zoom-all").addEventListener("click", () => zoom(0));
+  find("colours").addEventListener("change", () => {
+    state.by = find("colours").value;
+    paintGroups();
+  });
   onLanguage(() => state.map && paint());
   for (const name of ["learned", "wrote"]) events.addEventListener(name, () => (state.isStale = true));
   events.addEventListener("searched", () => state.map && ring());
@@ -59,17 +64,28 @@ function paint() {
   );
   picture.addEventListener("wheel", (event) => event.ctrlKey && (event.preventDefault(), zoom(event.deltaY < 0 ? 1.2 : 1 / 1.2)), { passive: false });
   find("plot").replaceChildren(picture);
-  find("clusters").replaceChildren(...clusters.map(legend));
   zoom(1);
-  ring();
+  paintGroups();
   point(-1);
 }
+
+// What the colours mean: the choice, the legend, and the dots
+function paintGroups() {
+  const all = groupings(state.map);
+  state.group = all.find((each) => each.field === state.by) ?? all[0];
+  state.chosen = null;
+  find("colours").replaceChildren(...all.map((each) => make("option", { value: each.field, selected: each === state.group }, each.title)));
+  find("groups").replaceChildren(...state.group.items.map(legend));
+  dots.forEach((each, place) => each.setAttribute("class", `dot ${colour(place)}`));
+  ring();
+}
+
+const colour = (place) => `colour-${state.group.of[place]}`;
 
 function dot(point_, place) {
   return draw("circle", {
     id: `dot-${place}`,
     role: "option",
-    class: `dot cluster-${point_.cluster}`,
     cx: across(point_.x),
     cy: down(point_.y),
     "aria-label": point_.text,
@@ -77,31 +93,29 @@ function dot(point_, place) {
   });
 }
 
-const title = (cluster, place) => cluster.words.join(" · ") || say("cluster_plain", { number: place + 1 });
-
-function legend(cluster, place) {
+function legend(item, place) {
   const choose = () => {
     state.chosen = state.chosen === place ? null : place;
     ring();
   };
   const button = make(
     "button",
-    { type: "button", class: "cluster", "aria-pressed": "false", onclick: choose },
-    make("span", { class: `spot cluster-${place}`, "aria-hidden": "true" }),
-    make("span", { class: "cluster-words" }, title(cluster, place)),
-    make("small", {}, say("cluster", { size: number(cluster.size) })),
+    { type: "button", class: "group", "aria-pressed": "false", onclick: choose },
+    make("span", { class: `spot colour-${place}`, "aria-hidden": "true" }),
+    make("bdi", {}, item.title),
+    make("small", {}, say("group", { size: number(item.size) })),
   );
   return make("li", {}, button);
 }
 
-// Hits of the search stand out, and so does a chosen cluster.
+// Hits of the search stand out, and so does a chosen group.
 function ring() {
   const ids = hitIds();
   state.map.points.forEach((each, place) => {
     dots[place].classList.toggle("found", ids.has(each.document_id));
-    dots[place].classList.toggle("faded", state.chosen !== null && each.cluster !== state.chosen);
+    dots[place].classList.toggle("faded", state.chosen !== null && state.group.of[place] !== state.chosen);
   });
-  [...find("clusters").children].forEach((item, place) => item.firstChild.setAttribute("aria-pressed", String(place === state.chosen)));
+  [...find("groups").children].forEach((item, place) => item.firstChild.setAttribute("aria-pressed", String(place === state.chosen)));
 }
 
 function point(place) {
@@ -112,11 +126,11 @@ function point(place) {
     label.textContent = say("map_hint");
     return;
   }
-  const { text, metadata, cluster } = state.map.points[place];
+  const { text, metadata } = state.map.points[place];
   dots[place].classList.add("active");
   find("picture").setAttribute("aria-activedescendant", dots[place].id);
   const known = Object.values(metadata).filter((value) => value !== null).join(" · ");
-  label.replaceChildren(make("span", { class: `spot cluster-${cluster}`, "aria-hidden": "true" }), make("bdi", {}, text), make("small", {}, make("bdi", {}, known)));
+  label.replaceChildren(make("span", { class: `spot ${colour(place)}`, "aria-hidden": "true" }), make("bdi", {}, text), make("small", {}, make("bdi", {}, known)));
 }
 
 const openActive = () => sheet.show(state.map.points[state.active], (text) => {

@@ -11,6 +11,7 @@ import * as adding from "./adding.js";
 import * as sheet from "./document.js";
 
 const DELAY = 120; // milliseconds after the last key
+const PATIENCE = 600;
 const CANDIDATES = 50;
 const PAGE = 10;
 const state = { query: "", retrieved: null, reranked: null, ms: 0, rerankMs: 0, shown: PAGE, note: "" };
@@ -94,7 +95,8 @@ function complain(problem, hasFilter) {
     find("status").textContent = say("busy", { seconds });
     setTimeout(search, seconds * 1000);
   } else if (problem.status === 422 && hasFilter) {
-    tell(find("where-problem"), `${say("where_wrong")} ${problem.message}`);
+    const mine = running; // a filter is wrong while it is being written; only one that stays so is worth a word
+    setTimeout(() => mine === running && tell(find("where-problem"), `${say("where_wrong")} ${problem.message}`), PATIENCE);
   } else {
     find("status").textContent = say("failed", { reason: problem.message });
   }
