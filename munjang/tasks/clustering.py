@@ -1,21 +1,22 @@
 """Clustering: texts or vectors into groups, by one of four methods.    N rows, D width, K clusters.
 
+>>> from munjang.tasks.cluster_config import ClusterConfig
 >>> from munjang.tasks.clustering import cluster
->>> cluster(["apples", "pears", "a car"], method="kmeans", num_clusters=2).labels_N.tolist()
+>>> cluster(["apples", "pears", "a car"], ClusterConfig(method="kmeans", num_clusters=2)).labels_N.tolist()
 [0, 0, 1]
 """
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from munjang.bi_encoder import BiEncoder
 from munjang.errors import InputError, MissingExtra, unknown
 from munjang.evaluation.kmeans import kmeans
-from munjang.options import option
+from munjang.tasks.cluster_config import ClusterConfig
 from munjang.tasks.communities import communities
 from munjang.tasks.neighbours import components, neighbours
 from munjang.tasks.vectors import unit_vectors
@@ -23,22 +24,6 @@ from munjang.types import Floats, Ints
 
 MAX_AT_ONCE = 20_000  # rows of a component: all of their distances are held, 8 bytes each
 KMEANS_SCORES = 1 << 28  # distances of one start: 1 GB
-
-
-@dataclass(frozen=True)
-class Rules:
-    """How to cluster; each method reads those that name it."""
-
-    num_clusters: int | None = option("kmeans: how many clusters (default: the square root of half the texts)", None)
-    threshold: float = option("communities and agglomerative: cosine of texts that belong together", 0.75)
-    min_size: int = option("communities and hdbscan: the fewest texts of a cluster", 10)
-    linkage: Literal["average", "complete", "single"] = option(
-        "agglomerative: which cosine of two clusters counts, the mean, the least or the largest", "average"
-    )
-    seed: int = option("kmeans: of the random start", 0)
-    is_exact: bool | None = None  # as in `paraphrases`
-    device: str | None = None
-    progress: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -54,29 +39,34 @@ class Clustering:
         return np.flatnonzero(self.labels_N == label)
 
 
-Method: TypeAlias = Callable[[Floats, Rules], Ints]
+@dataclass(frozen=True)
+class Place:
+    """Where to compute, and whether to show how far."""
+
+    device: str | None
+    progress: bool | None
+
+
+Method: TypeAlias = Callable[[Floats, ClusterConfig, Place], Ints]
 
 
 def cluster(
-    texts: Any, method: str = "communities", model: BiEncoder | None = None, rules: Rules | None = None, **given: Any
+    texts: Any,
+    config: ClusterConfig = ClusterConfig(),  # noqa: B008  # frozen
+    model: BiEncoder | None = None,
+    device: str | None = None,
+    progress: bool | None = None,
 ) -> Clustering:
-    """Put texts or vectors into clusters: communities, kmeans, agglomerative or hdbscan; `given` are fields of `Rules`.
+    """Put texts or vectors into clusters: communities, kmeans, agglomerative or hdbscan.
 
     Vectors are taken at length one, so that cosine and Euclidean distance order them alike.
     """
-    if method not in METHODS:
-        raise unknown("method", method, METHODS)
-    if rules is not None and given:
-        raise InputError(f"Give rules or {', '.join(given)}, not both.")
-    for name in given:
-        if name not in Rules.__dataclass_fields__:
-            raise unknown("rule", name, Rules.__dataclass_fields__)
-    chosen = rules or Rules(**given)
-    if not -1 <= chosen.threshold <= 1:
-        raise InputError(f"threshold is a cosine, between -1 and 1, not {chosen.threshold}.")
-    vectors_ND = unit_vectors(texts, model, "texts", chosen.progress)
-    labels = METHODS[method](vectors_ND, chosen) if len(vectors_ND) else np.zeros(0, np.int64)
-    return _by_size(method, labels)
+    if config.method not in METHODS:
+        raise unknown("method", config.method, METHODS)
+    vectors_ND = unit_vectors(texts, model, "texts", progress)
+    if not len(vectors_ND):
+        return Clustering(config.method, np.zeros(0, np.int64), 0)
+    return _by_size(config.method, METHODS[config.method](vectors_ND, config, Place(device, progress)))
 
 
 def _by_size(method: str, labels_N: Ints) -> Clustering:
@@ -88,14 +78,14 @@ def _by_size(method: str, labels_N: Ints) -> Clustering:
     return Clustering(method, number[labels_N], len(names))
 
 
-def _communities(vectors_ND: Floats, rules: Rules) -> Ints:
+def _communities(vectors_ND: Floats, config: ClusterConfig, place: Place) -> Ints:
     found = communities(
         vectors_ND,
-        rules.threshold,
-        rules.min_size,
-        is_exact=rules.is_exact,
-        device=rules.device,
-        progress=rules.progress,
+        config.threshold,
+        config.min_size,
+        is_exact=config.is_exact,
+        device=place.device,
+        progress=place.progress,
     )
     labels = np.full(len(vectors_ND), -1)
     for label, places in enumerate(found):
@@ -103,8 +93,8 @@ def _communities(vectors_ND: Floats, rules: Rules) -> Ints:
     return labels
 
 
-def _kmeans(vectors_ND: Floats, rules: Rules) -> Ints:
-    count = rules.num_clusters
+def _kmeans(vectors_ND: Floats, config: ClusterConfig, place: Place) -> Ints:
+    count = config.num_clusters
     if count is None:
         count = max(1, round(math.sqrt(len(vectors_ND) / 2)))
     if not 1 <= count <= len(vectors_ND):
@@ -112,10 +102,10 @@ def _kmeans(vectors_ND: Floats, rules: Rules) -> Ints:
             f"{len(vectors_ND)} texts can't make {count} clusters; num_clusters must lie between 1 and their number."
         )
     if len(vectors_ND) * count <= KMEANS_SCORES:
-        return kmeans(vectors_ND, count, rules.seed, num_starts=3).clusters_N
+        return kmeans(vectors_ND, count, config.seed, num_starts=3).clusters_N
     # centres from a sample, then every row to its nearest centre
-    chosen = np.random.default_rng(rules.seed).permutation(len(vectors_ND))[: max(KMEANS_SCORES // count, count)]
-    centres_KD = kmeans(vectors_ND[np.sort(chosen)], count, rules.seed, num_starts=1).centres_KD
+    chosen = np.random.default_rng(config.seed).permutation(len(vectors_ND))[: max(KMEANS_SCORES // count, count)]
+    centres_KD = kmeans(vectors_ND[np.sort(chosen)], count, config.seed, num_starts=1).centres_KD
     half_K = np.einsum("kd,kd->k", centres_KD, centres_KD) / 2
     labels = np.empty(len(vectors_ND), np.int64)
     for start in range(0, len(vectors_ND), 16_384):
@@ -123,27 +113,27 @@ def _kmeans(vectors_ND: Floats, rules: Rules) -> Ints:
     return labels
 
 
-def _agglomerative(vectors_ND: Floats, rules: Rules) -> Ints:
+def _agglomerative(vectors_ND: Floats, config: ClusterConfig, place: Place) -> Ints:
     """Merge the two closest clusters while their cosine is at least the threshold.
 
     Two clusters merge only if some pair of theirs reaches the threshold, whatever the linkage; so each component of
     the graph of neighbours is clustered by itself, and no matrix of all distances is needed.
     """
-    graph = neighbours(vectors_ND, rules.threshold, rules.is_exact, rules.device, rules.progress)
+    graph = neighbours(vectors_ND, config.threshold, config.is_exact, place.device, place.progress)
     labels = components(graph)
-    if rules.linkage == "single" or not len(graph.neighbours_E):
+    if config.linkage == "single" or not len(graph.neighbours_E):
         return labels
     try:
         from sklearn.cluster import AgglomerativeClustering
     except ImportError:
-        raise MissingExtra("scikit-learn", "cluster", f"{rules.linkage} linkage") from None
+        raise MissingExtra("scikit-learn", "cluster", f"{config.linkage} linkage") from None
     order = np.argsort(labels, kind="stable")
     found, following = np.empty(len(labels), np.int64), 0
     for rows in np.split(order, np.cumsum(np.bincount(labels))[:-1]):
         parts = np.zeros(len(rows), np.int64)
         if len(rows) > MAX_AT_ONCE:
             raise InputError(
-                f"{len(rows):,} texts hang together at the threshold {rules.threshold:g}, more than {MAX_AT_ONCE:,}; "
+                f"{len(rows):,} texts hang together at the threshold {config.threshold:g}, more than {MAX_AT_ONCE:,}; "
                 "raise it, or take linkage single or method communities."
             )
         if len(rows) > 1:
@@ -151,8 +141,8 @@ def _agglomerative(vectors_ND: Floats, rules: Rules) -> Ints:
             maker = AgglomerativeClustering(
                 n_clusters=None,
                 metric="precomputed",
-                linkage=rules.linkage,
-                distance_threshold=float(np.nextafter(1 - rules.threshold, 2)),  # it merges below, we merge at it too
+                linkage=config.linkage,
+                distance_threshold=float(np.nextafter(1 - config.threshold, 2)),  # it merges below, we merge at it too
             )
             parts = maker.fit_predict(np.clip(distances, 0, None))
         found[rows] = parts + following
@@ -160,16 +150,16 @@ def _agglomerative(vectors_ND: Floats, rules: Rules) -> Ints:
     return found
 
 
-def _hdbscan(vectors_ND: Floats, rules: Rules) -> Ints:
+def _hdbscan(vectors_ND: Floats, config: ClusterConfig, place: Place) -> Ints:
     try:
         from sklearn.cluster import HDBSCAN
     except ImportError:
         raise MissingExtra("scikit-learn", "cluster", "HDBSCAN") from None
-    if rules.min_size < 2:
-        raise InputError(f"min_size of hdbscan must be at least 2, not {rules.min_size}.")
-    if len(vectors_ND) < rules.min_size:
+    if len(vectors_ND) < config.min_size:
         return np.full(len(vectors_ND), -1)
-    labels: Ints = HDBSCAN(min_cluster_size=rules.min_size, copy=True).fit_predict(vectors_ND).astype(np.int64)
+    if not np.ptp(vectors_ND, axis=0).any():  # it looks for differences, and would call all of them noise
+        return np.zeros(len(vectors_ND), np.int64)
+    labels: Ints = HDBSCAN(min_cluster_size=config.min_size, copy=True).fit_predict(vectors_ND).astype(np.int64)
     return np.where(labels < 0, -1, labels)
 
 

@@ -122,7 +122,7 @@ def _vectors(
 ) -> Floats:
     if vectors is None and texts is not None:
         vectors, rows = [texts[row] for row in rows.tolist()], np.arange(len(rows))
-    found: Floats = unit_vectors(vectors, model, what, progress)
+    found = unit_vectors(vectors, model, what, progress)
     return found if len(rows) == len(found) else np.ascontiguousarray(found[rows])
 
 

@@ -14,7 +14,9 @@ from munjang.types import Floats
 BLOCK = 65_536  # rows: copies of a whole corpus of millions would not fit
 
 
-def unit_vectors(items: Any, model: BiEncoder | None = None, what: str = "texts", progress: bool | None = None) -> Any:
+def unit_vectors(
+    items: Any, model: BiEncoder | None = None, what: str = "texts", progress: bool | None = None
+) -> Floats:
     """Vectors of length one of texts, which the model encodes, or of ready vectors; float32 [N, D].
 
     Without a model texts are encoded by the bundled one. NaN, and a width that isn't the model's, are errors.

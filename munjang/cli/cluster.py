@@ -1,0 +1,95 @@
+"""munjang cluster INPUT... -o OUT: texts into clusters, each with its keywords and its most typical texts.
+
+munjang cluster questions.csv -o clusters.csv --summary summary.jsonl --html clusters.html
+munjang cluster news.txt -o clusters.csv --method kmeans --num-clusters 20
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from munjang.cli.corpus import (
+    CorpusOptions,
+    check_outputs,
+    corpus_vectors,
+    load_model,
+    read_corpus,
+    say,
+    write_page,
+)
+from munjang.cli.options import option
+from munjang.tasks.cluster_config import ClusterConfig
+
+if TYPE_CHECKING:
+    from munjang.tasks.clustering import Clustering
+    from munjang.tasks.groups import Group
+    from munjang.types import Floats
+
+MAX_POINTS = 3000  # of a picture
+LISTED = 5  # clusters that are told on the terminal
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(CorpusOptions, ClusterConfig):
+    """Of `munjang cluster`."""
+
+    summary: str | None = option("write a row for each cluster: .csv, .tsv, .jsonl or .parquet", default=None)
+    num_keywords: int = option("keywords of a cluster", default=8)
+
+
+def run(options: Options) -> int:
+    """Read, encode, cluster, describe, write."""
+    check_outputs(options, options.output, options.summary)
+    texts = read_corpus(options, options.inputs)
+    from munjang.data.writing import check_texts, write_table
+    from munjang.tasks.clustering import cluster
+    from munjang.tasks.groups import groups_of
+
+    check_texts(Path(options.output), texts)
+    config = ClusterConfig(**{each.name: getattr(options, each.name) for each in fields(ClusterConfig)})
+    vectors = corpus_vectors(options, texts, options.vectors, load_model(options))
+    progress = False if options.quiet else None
+    found = cluster(vectors, config, device=options.device, progress=progress)
+    groups = groups_of(found, vectors, texts, num_keywords=options.num_keywords)
+    write_table(
+        Path(options.output), {"row": list(range(len(texts))), "cluster": found.labels_N.tolist(), "text": texts}
+    )
+    if options.summary is not None:
+        write_table(Path(options.summary), _summary(groups, texts))
+    if options.html is not None:
+        write_page(options.html, _page(found, groups, vectors, texts))
+    num_left = int((found.labels_N < 0).sum())
+    say(options, f"{found.num_clusters:,} clusters, {num_left:,} of {len(texts):,} texts in none, in {options.output}")
+    for group in groups[:LISTED]:
+        say(options, f"  {group.size:,}: {', '.join(group.keywords) or texts[group.representatives[0]]:.100}")
+    return 0
+
+
+def _summary(groups: "list[Group]", texts: list[str]) -> dict[str, Sequence[object]]:
+    return {
+        "cluster": [group.label for group in groups],
+        "size": [group.size for group in groups],
+        "keywords": [", ".join(group.keywords) for group in groups],
+        "representative": [texts[group.representatives[0]] for group in groups],
+    }
+
+
+def _page(found: "Clustering", groups: "list[Group]", vectors: "Floats", texts: list[str]) -> str:
+    import numpy as np
+
+    from munjang.tasks.page import flat, page, points, table
+
+    inside = np.flatnonzero(found.labels_N >= 0)
+    rows = np.random.default_rng(0).permutation(inside if len(inside) else len(texts))[:MAX_POINTS]
+    note = "Two directions of many: points that are apart here are apart; some that are apart lie together."
+    facts = {"Texts": len(texts), "Clusters": found.num_clusters, "In none": int((found.labels_N < 0).sum())}
+    listed = [
+        (group.label, group.size, ", ".join(group.keywords), " / ".join(texts[row] for row in group.representatives))
+        for group in groups[:500]
+    ]
+    sections = [
+        points("Map", flat(vectors[rows]), found.labels_N[rows], [texts[row] for row in rows.tolist()], note),
+        table("Clusters", ["cluster", "texts", "keywords", "most typical"], listed),
+    ]
+    return page(f"Clusters ({found.method})", facts, sections)

@@ -1,0 +1,123 @@
+"""munjang dedupe INPUT... -o OUT: texts without those that say the same; --report tells what was dropped and why.
+
+munjang dedupe reviews.txt -o distinct.csv --report dropped.csv --threshold 0.9 --keep longest
+munjang dedupe test.csv --reference train.csv -o clean-test.csv --report leaks.csv
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from munjang.cli.corpus import (
+    CorpusOptions,
+    check_outputs,
+    corpus_vectors,
+    load_model,
+    read_corpus,
+    say,
+    write_page,
+)
+from munjang.cli.options import option
+from munjang.errors import InputError
+
+if TYPE_CHECKING:
+    from munjang.tasks.dedupe import Deduplicated
+
+SHOWN = 300  # dropped texts of a page
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(CorpusOptions):
+    """Of `munjang dedupe`."""
+
+    reference: tuple[str, ...] = option("files of texts, such as a training set: drop what they hold", default=())
+    reference_vectors: str | None = option("vectors of the reference (with --vectors)", default=None)
+    threshold: float = option("cosine from which on two texts say the same", default=0.95)
+    equal_only: bool = option("only texts that are equal but for case and white space; no model", default=False)
+    keep: Literal["first", "longest", "central"] = option("which of several stays", default="first")
+    report: str | None = option("write what was dropped and why: .csv, .tsv, .jsonl or .parquet", default=None)
+    is_exact: bool | None = option("look at every pair (default: up to some hundred thousand texts)", default=None)
+
+
+def run(options: Options) -> int:
+    """Read, encode, drop, write."""
+    check_outputs(options, options.output, options.report)
+    if (options.reference_vectors is None) != (options.vectors is None or not options.reference):
+        raise InputError("--vectors and --reference-vectors go together: one for the inputs, one for --reference")
+    texts = read_corpus(options, options.inputs)
+    known = read_corpus(options, options.reference) if options.reference else []
+    from munjang.data.writing import check_texts, write_table
+
+    check_texts(Path(options.output), texts)
+    if options.report is not None:
+        check_texts(Path(options.report), [*texts, *known])
+    found = _dedupe(options, texts, known)
+    write_table(Path(options.output), {"row": found.kept, "text": [texts[row] for row in found.kept]})
+    if options.report is not None:
+        write_table(Path(options.report), _report(found, texts, known))
+    if options.html is not None:
+        write_page(options.html, _page(found, texts, known))
+    num_equal = sum(each.reason == "equal" for each in found.dropped)
+    num_known = sum(each.is_reference for each in found.dropped)
+    say(
+        options,
+        f"{len(found.kept):,} of {len(texts):,} texts stay; dropped: {num_equal:,} equal, "
+        f"{len(found.dropped) - num_equal:,} similar" + (f"; {num_known:,} of them to the reference" if known else ""),
+    )
+    return 0
+
+
+def _dedupe(options: Options, texts: list[str], known: list[str]) -> "Deduplicated":
+    from munjang.tasks.dedupe import dedupe
+
+    if options.equal_only:
+        return dedupe(texts, known or None, threshold=None, keep=options.keep)
+    model = load_model(options)
+    ready = None if options.vectors is None else corpus_vectors(options, texts, options.vectors, model)
+    known_ready = None
+    if options.reference_vectors is not None:
+        known_ready = corpus_vectors(options, known, options.reference_vectors, model)
+    return dedupe(
+        texts,
+        known or None,
+        model,
+        options.threshold,
+        options.keep,
+        ready,
+        known_ready,
+        options.is_exact,
+        options.device,
+        False if options.quiet else None,
+    )
+
+
+def _report(found: "Deduplicated", texts: list[str], known: list[str]) -> dict[str, Sequence[object]]:
+    return {
+        "row": [each.index for each in found.dropped],
+        "reason": [each.reason for each in found.dropped],
+        "score": [each.score for each in found.dropped],
+        "kept_in": ["reference" if each.is_reference else "input" for each in found.dropped],
+        "kept_row": [each.kept for each in found.dropped],
+        "text": [texts[each.index] for each in found.dropped],
+        "kept_text": [(known if each.is_reference else texts)[each.kept] for each in found.dropped],
+    }
+
+
+def _page(found: "Deduplicated", texts: list[str], known: list[str]) -> str:
+    import numpy as np
+
+    from munjang.tasks.page import histogram, page, table
+
+    listed = list(zip(*_report(found, texts, known).values(), strict=True))
+    heads = ["row", "reason", "score", "kept in", "kept row", "text", "kept text"]
+    note = f"The first {SHOWN:,} of {len(listed):,}." if len(listed) > SHOWN else ""
+    similar = np.array([each.score for each in found.dropped if each.reason == "similar"], np.float32)
+    facts = {
+        "Texts": len(texts),
+        "Stay": len(found.kept),
+        "Equal": len(listed) - len(similar),
+        "Similar": len(similar),
+    }
+    sections = [histogram("Scores of similar texts", similar), table("Dropped", heads, listed[:SHOWN], note)]
+    return page("Duplicates", facts, sections)

@@ -1,0 +1,105 @@
+"""munjang paraphrases INPUT... -o OUT: the most similar pairs of texts, in one set or between two.
+
+munjang paraphrases questions.csv -o pairs.csv --max-pairs 1000 --html pairs.html
+munjang paraphrases english.txt --others korean.txt --bitext -o translations.tsv
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from munjang.cli.corpus import (
+    CorpusOptions,
+    check_outputs,
+    corpus_vectors,
+    load_model,
+    read_corpus,
+    say,
+    write_page,
+)
+from munjang.cli.options import option
+from munjang.errors import InputError
+
+if TYPE_CHECKING:
+    from munjang.tasks.paraphrases import Pairs
+
+SHOWN = 300  # pairs of a page
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(CorpusOptions):
+    """Of `munjang paraphrases`."""
+
+    others: tuple[str, ...] = option("files of a second set: pairs between the two (default: inside one)", default=())
+    other_vectors: str | None = option("vectors of the second set (with --vectors)", default=None)
+    bitext: bool = option("the two sets are two languages: find translations, by margin", default=False)
+    max_pairs: int = option("write so many of the best pairs", default=100_000)
+    min_score: float | None = option("write only pairs that score at least this", default=None)
+    max_neighbours: int | None = option("a pair must be among so many of the nearest of one of its texts", default=None)
+    is_exact: bool | None = option("look at every pair (default: up to some hundred thousand texts)", default=None)
+
+
+def run(options: Options) -> int:
+    """Read, encode, compare, write."""
+    check_outputs(options, options.output)
+    if options.bitext and not options.others:
+        raise InputError("--bitext needs --others, the texts of the other language")
+    if (options.other_vectors is None) != (options.vectors is None or not options.others):
+        raise InputError("--vectors and --other-vectors go together: one for the inputs, one for --others")
+    texts = read_corpus(options, options.inputs)
+    others = read_corpus(options, options.others) if options.others else None
+    from munjang.data.writing import check_texts, write_table
+
+    second = texts if others is None else others
+    check_texts(Path(options.output), [*texts, *(others or ())])
+    found = _pairs(options, texts, others)
+    table = {
+        "score": found.scores_P.tolist(),
+        "row_1": found.first_P.tolist(),
+        "row_2": found.second_P.tolist(),
+        "text_1": [texts[row] for row in found.first_P.tolist()],
+        "text_2": [second[row] for row in found.second_P.tolist()],
+    }
+    write_table(Path(options.output), table)
+    if options.html is not None:
+        write_page(options.html, _page(found, texts, second))
+    say(options, f"{len(found):,} pairs in {options.output}")
+    return 0
+
+
+def _pairs(options: Options, texts: list[str], others: list[str] | None) -> "Pairs":
+    from munjang.tasks.bitext import bitext
+    from munjang.tasks.paraphrases import Pairs, paraphrases
+
+    progress = False if options.quiet else None
+    model = load_model(options)
+    a = corpus_vectors(options, texts, options.vectors, model)
+    b = None if others is None else corpus_vectors(options, others, options.other_vectors, model)
+    if options.bitext:
+        found = bitext(a, b, min_score=options.min_score, device=options.device, progress=progress)
+        best = slice(options.max_pairs)
+        return Pairs(found.scores_P[best], found.first_P[best], found.second_P[best])
+    return paraphrases(
+        a,
+        b,
+        max_pairs=options.max_pairs,
+        min_score=options.min_score,
+        max_neighbours=options.max_neighbours,
+        is_exact=options.is_exact,
+        device=options.device,
+        progress=progress,
+    )
+
+
+def _page(found: "Pairs", texts: list[str], others: list[str]) -> str:
+    from munjang.tasks.page import histogram, page, table
+
+    pairs = [next_pair for next_pair, _ in zip(found, range(SHOWN), strict=False)]
+    rows = [(pair.score, texts[pair.first], others[pair.second]) for pair in pairs]
+    facts = {"Texts": len(texts), "Pairs": len(found)} | ({} if texts is others else {"Other texts": len(others)})
+    note = f"The first {len(rows):,} of {len(found):,}." if len(rows) < len(found) else ""
+    sections = [
+        histogram("Scores", found.scores_P),
+        table("Pairs", ["score", "text", "other text"], rows, note),
+    ]
+    return page("Similar texts", facts, sections)
