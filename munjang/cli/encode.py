@@ -131,6 +131,8 @@ def _on_ray(options: Options, addresses: tuple[str, ...]) -> int:
     for address in addresses:
         if len(addresses) > 1 or not (":" in address or address in ("auto", "local")):
             raise InputError(f"--ray {address} is no address such as ray://host:10001; put --ray behind the inputs")
+    if options.chunk_rows != Options.chunk_rows:
+        raise InputError("--chunk-rows is for one machine; with --ray give --block-rows")
     values = {name: value for name, value in asdict(options).items() if name not in ("ray", "chunk_rows")}
     encode_on_ray(Request(**values, address=addresses[0] if addresses else None))
     return 0

@@ -19,6 +19,7 @@ from munjang.scale.spans import Span
 from munjang.scale.worker import Done, Worker
 
 CORES = 4  # of a worker on a CPU; more cores are better used by more workers
+MAX_TASKS = 20_000  # more of them are handed out several at a time
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
@@ -72,7 +73,8 @@ def pool_for(ray: Any, workers: int | None, threads: int | None, device: str | N
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     num_gpus = int(sum(node.get("GPU", 0) for node in nodes))
     if num_gpus and (device is None or device.startswith("cuda")):
-        return Pool(workers or num_gpus, 1, 1)
+        beside = [int(node["CPU"] // node["GPU"]) for node in nodes if node.get("GPU", 0) and node.get("CPU", 0)]
+        return Pool(workers or num_gpus, max(min(beside, default=1) // 2, 1), 1)  # half: others need some too
     cores = [int(node.get("CPU", 0)) for node in nodes if node.get("CPU", 0) >= 1]
     if not cores:
         raise InputError("The cluster has no cores to work on.")
@@ -97,8 +99,11 @@ class RayWorker:
 
         for text in table.column("span").to_pylist():
             span = Span(**{**json.loads(text), "columns": tuple(json.loads(text)["columns"])})
-            for done in self.worker.work(span):
-                yield pa.table({"done": [json.dumps(asdict(done))]})
+            try:
+                for done in self.worker.work(span):
+                    yield pa.table({"done": [json.dumps(asdict(done))]})
+            except MunjangError as error:
+                raise RuntimeError(f"munjang: {error}") from None
 
 
 def run_on_ray(ray: Any, job: Job, spans: Sequence[Span], pool: Pool, worker: type[Worker] = Worker) -> Iterator[Done]:
@@ -111,7 +116,7 @@ def run_on_ray(ray: Any, job: Job, spans: Sequence[Span], pool: Pool, worker: ty
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     rows = [{"span": json.dumps(asdict(span))} for span in spans]
     with ray.data.DataContext.current(context):
-        data = ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
+        data = ray.data.from_items(rows, override_num_blocks=min(len(rows), MAX_TASKS)).map_batches(
             RayWorker,
             fn_constructor_args=(job, worker),
             batch_size=1,

@@ -77,9 +77,9 @@ def ray_errors() -> tuple[type[BaseException], ...]:
 
 def _run(ray: Any, request: Request, job: Job, pool: Pool, worker: type[Worker]) -> Manifest:
     _say(request, f"{pool.size} workers of {'one GPU' if pool.gpus else f'{pool.cpus:g} cores'} each")
-    engine = partial(_engine, ray, pool, worker)
-    manifest = encode(job, engine, request.restart, not request.quiet)
-    return sort_all(request.output, manifest, partial(each_on_ray, ray)) if request.sort else manifest
+    engine, each = partial(_engine, ray, pool, worker), partial(each_on_ray, ray)
+    manifest = encode(job, engine, request.restart, not request.quiet, each if len(job.files) > 1 else map)
+    return sort_all(request.output, manifest, each) if request.sort else manifest
 
 
 def _engine(ray: Any, pool: Pool, worker: type[Worker], job: Job, spans: Sequence[Any]) -> Iterator[Any]:

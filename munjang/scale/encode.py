@@ -16,7 +16,7 @@ from munjang.data.locks import locked
 from munjang.errors import InputError, MunjangError
 from munjang.runtime.progress import Progress
 from munjang.scale.job import Job, key_of, settings, sizes_of
-from munjang.scale.manifest import Manifest, changes, missing, read_manifest
+from munjang.scale.manifest import Each, Manifest, changes, missing, read_manifest
 from munjang.scale.places import TEMPORARY, inside, make_folder, read_bytes, remove, shown, sizes_in, writing
 from munjang.scale.spans import Span, id_kind_of, spans_of
 from munjang.scale.worker import Done, Worker, encode_texts, summary_of
@@ -49,13 +49,15 @@ def here(job: Job, spans: Sequence[Span], worker: type[Worker] = Worker) -> Iter
         yield from hand.work(span)
 
 
-def encode(job: Job, on: Engine = here, restart: bool = False, progress: bool | None = None) -> Manifest:
-    """Encode everything that is not committed yet; gives the manifest, which is complete."""
+def encode(
+    job: Job, on: Engine = here, restart: bool = False, progress: bool | None = None, each: Each = map
+) -> Manifest:
+    """Encode everything that is not committed yet; gives the manifest, which is complete. `each` counts the inputs."""
     for part in ("blocks", "bad", "begun"):
         make_folder(inside(job.output, part))
     lock = None if "://" in job.output else locked(Path(job.output), Path(job.output))
     try:
-        return _encode(job, on, restart, progress)
+        return _encode(job, on, restart, progress, each)
     finally:
         if lock is not None:
             os.close(lock)
@@ -70,7 +72,7 @@ def prepared(job: Job) -> tuple[Job, dict[str, Any], int]:
     return replace(job, key=key_of(known)), known, width
 
 
-def _encode(job: Job, on: Engine, restart: bool, progress: bool | None) -> Manifest:
+def _encode(job: Job, on: Engine, restart: bool, progress: bool | None, each: Each) -> Manifest:
     job, known, width = prepared(job)
     old = None if restart else read_manifest(job.output)
     if old is not None and old.key != job.key:
@@ -80,7 +82,7 @@ def _encode(job: Job, on: Engine, restart: bool, progress: bool | None) -> Manif
         )
     if old is None:
         clear(job.output)
-    planned = plan(job, progress)
+    planned = plan(job, progress, each)
     job = replace(job, first_rows=planned.first_rows)
     manifest = old or Manifest(job.key, known, job.fingerprint, width)
     manifest.write(job.output)
@@ -101,17 +103,26 @@ def _empty(folder: str, part: str) -> None:
         remove(inside(folder, f"{part}/{name}"))
 
 
-def plan(job: Job, progress: bool | None = None) -> Planned:
+@dataclass(frozen=True)
+class Counted:
+    """The spans of one input."""
+
+    job: Job
+
+    def __call__(self, number: int) -> list[Span]:
+        return spans_of(number, self.job.files[number], self.job.choice, self.job.block_rows)
+
+
+def plan(job: Job, progress: bool | None = None, each: Each = map) -> Planned:
     """How the inputs are cut; read from the folder where this job has been planned before."""
     content = read_bytes(inside(job.output, "plan.json"))
     if content is not None and (found := json.loads(content))["key"] == job.key:
-        spans = tuple(Span(**{**each, "columns": tuple(each["columns"])}) for each in found["spans"])
+        spans = tuple(Span(**{**kept, "columns": tuple(kept["columns"])}) for kept in found["spans"])
         return Planned(spans, tuple(found["first_rows"]))
     all_spans: list[Span] = []
     first_rows = [0]
     with Progress(len(job.files), "counting rows: files", progress) as bar:
-        for number, file in enumerate(job.files):
-            found_spans = spans_of(number, file, job.choice, job.block_rows)
+        for found_spans in each(Counted(job), range(len(job.files))):
             all_spans += found_spans
             first_rows.append(first_rows[-1] + sum(span.num_rows for span in found_spans))
             bar.advance()

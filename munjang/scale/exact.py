@@ -3,15 +3,14 @@
 Every file gives its k best for every query, and the best of those are the best of all.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
 import numpy as np
 
 from munjang.errors import InputError
 from munjang.nn.similarity import PAIRWISE
-from munjang.scale.manifest import complete_manifest, matrix_of, read_table
+from munjang.scale.manifest import Each, complete_manifest, matrix_of, read_table
 from munjang.scale.places import inside, shown
 from munjang.stores.base import Found
 from munjang.stores.exact import candidates
@@ -19,7 +18,6 @@ from munjang.stores.scoring import best, rescored
 from munjang.types import Floats
 
 FLOATS = ("float32", "float16")
-Each: TypeAlias = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]  # map, or scale.command.each_on_ray
 
 
 def search_exactly(folder: str, queries_QD: Floats, k: int, metric: str = "cosine", each: Each = map) -> list[Found]:

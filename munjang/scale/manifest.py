@@ -7,9 +7,9 @@ OUT/plan.json              how the inputs were cut
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -24,6 +24,7 @@ DTYPES = {"float32": "float32", "float16": "float16", "int8": "int8", "uint8": "
 DTYPES |= {"binary": "int8", "ubinary": "uint8"}  # eight components a byte
 FORMAT = "munjang vectors 1"
 NAME = "manifest.json"
+Each: TypeAlias = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]  # map, or that of a cluster
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,13 @@ ranges of about equal size, and each range is one file, named by its number and 
 
 import json
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any
 
 from munjang.errors import InputError
-from munjang.scale.manifest import Manifest, read_table
+from munjang.scale.manifest import Each, Manifest, read_table
 from munjang.scale.places import inside, make_folder, read_bytes, remove, shown, sizes_in, writing
 
 SAMPLES = 64  # ids of a block
@@ -30,9 +30,6 @@ class Range:
     @property
     def name(self) -> str:
         return f"sorted/{self.number:06d}.parquet"
-
-
-Each: TypeAlias = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]  # map, or Ray's
 
 
 def sort_all(folder: str, manifest: Manifest, each: Each = map) -> Manifest:

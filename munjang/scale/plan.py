@@ -6,6 +6,7 @@ The figures are in figures.json, each with the record in benchmarks/results/ tha
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
@@ -76,6 +77,7 @@ def stages(tokens: float, dimension: int, precision: str, cluster: Cluster, bloc
     ]
 
 
+@cache
 def simulated(tokens: float, dimension: int, precision: str, cluster: Cluster) -> Outcome:
     """The pipeline with these stages, long enough to be even."""
     return simulate(stages(tokens, dimension, precision, cluster), SIMULATED * cluster.gpus)

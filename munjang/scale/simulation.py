@@ -75,7 +75,6 @@ def simulate(stages: Sequence[Stage], num_blocks: int, queue: int = 2) -> Outcom
         now, at = heapq.heappop(line.events)
         line.working[at] -= 1
         line.holding[at] += 1
-        for _ in stages:  # a freed place may travel up the whole line
-            line.settle(now)
+        line.settle(now)
     busy = {each.name: num_blocks * each.seconds / (each.servers * now) if now else 0.0 for each in stages}
     return Outcome(now, busy)

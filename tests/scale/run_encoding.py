@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from munjang.errors import CheckpointError
 from munjang.scale.command import Request, encode_on_ray
 from munjang.scale.job import Job
 from munjang.scale.worker import Done, Worker
@@ -35,6 +36,13 @@ class Logging(Worker):
     def say(self, *words: str) -> None:
         with self.log.open("a") as file:
             file.write(" ".join(words) + "\n")
+
+
+class Refusing(Worker):
+    """Does nothing, and says why with an address that has a key in it."""
+
+    def compute(self, block: Any) -> Any:
+        raise CheckpointError("no more of 's3://key:hunter2@bucket/x'")
 
 
 def main(model: str, source: str, output: str, address: str | None) -> None:

@@ -18,10 +18,12 @@ import pytest
 
 from munjang.bi_encoder import BiEncoder
 from munjang.cli import main
+from munjang.errors import MunjangError
 from munjang.scale.cluster import Pool, connected, pool_for
-from munjang.scale.command import each_on_ray
+from munjang.scale.command import Request, each_on_ray, encode_on_ray
 from munjang.scale.exact import search_exactly
 from munjang.scale.manifest import complete_manifest, read_manifest, tables
+from tests.scale.run_encoding import Refusing
 
 ROOT = Path(__file__).parents[2]
 TEXTS = [f"a quick fox jumps over {number} lazy dogs" for number in range(600)]  # 30 blocks of 20
@@ -41,6 +43,7 @@ def test_a_worker_for_each_gpu_or_for_every_few_cores() -> None:
     assert pool_for(Nodes({"CPU": 2}), None, None, None) == Pool(1, 2)
     assert pool_for(Nodes({"CPU": 16}, {"CPU": 9}), None, None, None) == Pool(6, 4)
     assert pool_for(Nodes({"CPU": 16, "GPU": 8}, {"CPU": 2}), None, None, None) == Pool(8, 1, 1)
+    assert pool_for(Nodes({"CPU": 64, "GPU": 4}, {"CPU": 128, "GPU": 8}), 2, None, "cuda") == Pool(2, 8, 1)
     assert pool_for(Nodes({"CPU": 16, "GPU": 8}), None, None, "cpu") == Pool(4, 4)
     assert pool_for(Nodes({"CPU": 2}), None, 1, None) == Pool(2, 1)
     assert pool_for(Nodes({"CPU": 8}), 3, 2, None) == Pool(3, 2)
@@ -175,6 +178,18 @@ def test_the_command_sorts_and_exact_search_runs_on_ray(tmp_path: Path, tiny_ber
         found = search_exactly(output, queries, 5, each=partial(each_on_ray, ray))
     assert found == search_exactly(output, queries, 5)
     assert [each.ids[0] for each in found] == ["000", "001", "002"]
+
+
+@pytest.mark.slow
+def test_what_a_worker_refuses_reaches_the_caller(tmp_path: Path, tiny_bert: Path) -> None:
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'munjang[ray]'")
+    files = [tmp_path / "a.txt", tmp_path / "b.txt"]  # two: counted on the cluster
+    for file in files:
+        file.write_text("a\nb\n")
+    request = Request(inputs=list(map(str, files)), output=str(tmp_path / "out"), model=str(tiny_bert), address="local")
+    with pytest.raises(MunjangError, match=r"^no more of 's3://bucket/x'$"):
+        encode_on_ray(request, Refusing)
+    assert encode_on_ray(request).num_rows == 4
 
 
 @pytest.mark.slow

@@ -28,6 +28,7 @@ def test_without_ray_it_says_how_to_install_it(
     [
         (["-o", "out.npy", "--sort"], "--sort goes with --ray"),
         (["-o", "out.npy", "--block-rows", "5"], "--block-rows goes with --ray"),
+        (["-o", "out", "--chunk-rows", "5", "--ray"], "with --ray give --block-rows"),
         (["-o", "out", "--ray", "more.txt"], "--ray more.txt is no address"),
         (["-o", "out", "--ray", "auto", "more.txt"], "put --ray behind the inputs"),
     ],
