@@ -182,7 +182,7 @@ def test_filter(site: Running, visit: Visit) -> None:
     assert {*texts(page, "retrieved")} == {*texts(page, "reranked")} == wanted
     page.fill("#where", "year >= ")
     page.wait_for_selector("#where-problem:visible")
-    assert "The filter can't be read" in page.text_content("#where-problem")
+    assert "can't be read yet: expected a number" in page.text_content("#where-problem")
     assert {*texts(page, "retrieved")} == wanted
     page.fill("#where", "")
     page.wait_for_selector("#where-problem", state="hidden")

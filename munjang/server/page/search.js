@@ -96,7 +96,8 @@ function complain(problem, hasFilter) {
     setTimeout(search, seconds * 1000);
   } else if (problem.status === 422 && hasFilter) {
     const mine = running; // a filter is wrong while it is being written; only one that stays so is worth a word
-    setTimeout(() => mine === running && tell(find("where-problem"), `${say("where_wrong")} ${problem.message}`), PATIENCE);
+    const reason = problem.message.replace(/^The filter can't be read: /, ""); // which the page says in its own language
+    setTimeout(() => mine === running && tell(find("where-problem"), say("where_wrong", { reason })), PATIENCE);
   } else {
     find("status").textContent = say("failed", { reason: problem.message });
   }
