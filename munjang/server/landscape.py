@@ -18,7 +18,7 @@ from munjang.types import Array, Floats, Ints
 MAX_SCANNED = 20_000  # passages that are read, so that a large corpus holds nobody up
 MAX_POINTS = 1500  # of those, evenly: what a browser draws without effort
 MAX_CLUSTERS = 12  # colours that people tell apart
-SHOWN_CHARS = 160
+SHOWN_CHARS, MAX_FIELDS = 160, 16  # of a passage and each field of it
 NUM_WORDS, SHOWN_NAME = 3, 24  # of a cluster, and characters of one that metadata gives
 WORD = re.compile(r"[^\W\d_]+")
 HANGUL = re.compile(r"[가-힣]")
@@ -94,7 +94,7 @@ def draw(found: Sample) -> Landscape:
     num_clusters = max(1, min(MAX_CLUSTERS, round((number / 2) ** 0.5)))
     clusters_N = by_size(kmeans(found.vectors_ND, num_clusters, num_starts=4).clusters_N)
     points = [
-        Point(id, document, text[:SHOWN_CHARS], dict(metadata), float(x), float(y), int(cluster))
+        Point(id, document, text[:SHOWN_CHARS], cut(metadata), float(x), float(y), int(cluster))
         for (id, document, text, metadata), (x, y), cluster in zip(found.passages, places_N2, clusters_N, strict=True)
     ]
     texts, metadata = [text for _, _, text, _ in found.passages], [each for _, _, _, each in found.passages]
@@ -102,6 +102,12 @@ def draw(found: Sample) -> Landscape:
     words = [[*values, *(word for word in own if word not in values)][:NUM_WORDS] for values, own in named]
     sizes = np.bincount(clusters_N).tolist()
     return Landscape(points, [Cluster(*each) for each in zip(sizes, words, strict=True)], found.num_passages)
+
+
+def cut(metadata: Mapping[str, Value]) -> dict[str, Value]:
+    """Metadata small enough to be sent with every point."""
+    some = islice(((name, value) for name, value in metadata.items() if value is not None), MAX_FIELDS)
+    return {name: value[:SHOWN_CHARS] if isinstance(value, str) else value for name, value in some}
 
 
 def project(vectors_ND: Floats) -> Floats:

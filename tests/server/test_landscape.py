@@ -67,6 +67,13 @@ def test_draw_is_bounded_and_the_same_twice(model: BiEncoder, monkeypatch: pytes
     assert {point.text for point in part.points} < set(TEXTS)
 
 
+def test_points_are_small() -> None:
+    metadata = {"note": "x" * 10_000, "none": None, **{f"field{n}": n for n in range(100)}}
+    (point,) = draw(Sample(np.ones((1, 3), np.float32), [("id", "d", "long " * 1000, metadata)], 1)).points
+    assert (len(point.text), len(point.metadata["note"]), len(point.metadata)) == (160, 160, 16)
+    assert "none" not in point.metadata
+
+
 def test_equal_passages() -> None:
     found = Sample(np.ones((6, 3), np.float32), [(str(n), "d", "same", {}) for n in range(6)], 6)
     assert {(point.x, point.y) for point in draw(found).points} == {(0.0, 0.0)}
