@@ -3,6 +3,7 @@
 python -m benchmarks.ray_encoding stages TEXTS MODEL --out benchmarks/results/NAME.json
 python -m benchmarks.ray_encoding overhead TEXTS MODEL --count 20000 --dtype int8 --out ...
 python -m benchmarks.ray_encoding nodes TEXTS MODEL --count 4000 --out ...
+python -m benchmarks.ray_encoding loading TEXTS MODEL --count 20000 --out ...
 """
 
 import argparse
@@ -35,6 +36,9 @@ from munjang.scale.job import Job
 from munjang.scale.reading import Block, read_blocks
 from munjang.scale.spans import Choice, spans_of
 from munjang.scale.worker import Done, Worker, table_of
+from munjang.stores import open_store
+from munjang.stores.base import Schema
+from munjang.stores.loading import Columns, as_rows
 
 ROUNDS = 3
 DIMENSION = 384
@@ -49,8 +53,10 @@ def main() -> None:
     parser.add_argument("--dtype", default=None)
     parser.add_argument("--block-rows", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--block-s", type=float, default=0.0, help="blocks sleep so long instead of computing")
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
+    os.environ["BLOCK_S"] = str(given.block_s)  # nodes and workers inherit it
     texts = list(islice(read_texts(given.texts), given.count))
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
     shown = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in vars(given).items() if name in SHOWN)
@@ -69,7 +75,7 @@ def main() -> None:
     print(json.dumps(record, indent=1))
 
 
-SHOWN = ("count", "dtype", "block_rows", "rounds")
+SHOWN = ("count", "dtype", "block_rows", "block_s", "rounds")
 
 
 def per_s(action: Callable[[], Any], count: int, rounds: int) -> float:
@@ -126,7 +132,16 @@ def stages(texts: list[str], given: argparse.Namespace) -> dict[str, Any]:
 
 
 class Timed(Worker):
-    """Writes down the clock and its own CPU time after every block."""
+    """Writes down the clock and its own CPU time after every block. BLOCK_S: blocks sleep instead of computing.
+
+    Sleeping blocks show what handing out costs, whoever else uses the machine.
+    """
+
+    def compute(self, block: Block) -> tuple[Block, Any, int]:
+        if not float(os.environ.get("BLOCK_S", "0")):
+            return super().compute(block)
+        time.sleep(float(os.environ["BLOCK_S"]))
+        return block, np.zeros((len(block.texts), self.model.dimension), np.float32), 0
 
     def _write(self, *block: Any) -> Done:
         done = super()._write(*block)
@@ -196,7 +211,7 @@ def on_cluster(source: Path, output: Path, given: argparse.Namespace, workers: i
     samples, ended = [(time.time(), ray_cpu_s())], threading.Event()
 
     def watch() -> None:
-        while not ended.wait(0.5):
+        while not ended.wait(2.0):  # looking at all processes takes time itself
             samples.append((time.time(), ray_cpu_s()))
 
     watcher = threading.Thread(target=watch)
@@ -259,6 +274,38 @@ def nodes(texts: list[str], given: argparse.Namespace) -> dict[str, Any]:
     return {"two_over_one": {"by_clock": ratios, "by_cpu": by_cpu, **medians}, "rounds": rounds}
 
 
+def loading(texts: list[str], given: argparse.Namespace) -> dict[str, Any]:
+    """Columns and rows into every engine, by turns: this process's CPU time and the clock, a store for each turn."""
+    from tests.stores.servers import postgres_place
+
+    vectors = np.random.default_rng(0).standard_normal((len(texts), DIMENSION)).astype(np.float32)
+    ids = pa.array([str(number) for number in range(len(texts))])
+    columns = Columns(ids, pa.array(texts), vectors, None, pa.array([""] * len(texts)))
+    found: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        places = {"lance": f"{folder}/lance", "postgres": postgres_place(), "milvus-lite": f"milvus-lite:{folder}/m"}
+        for engine, place in places.items():
+            rounds = []
+            for number in range(given.rounds):
+                one = {}
+                for how in ("columns", "rows"):
+                    store = open_store(place, Schema(DIMENSION), True, f"{how}{number}")
+                    start, cpu = time.time(), time.process_time()
+                    if how == "columns":
+                        store.load(columns, True)
+                    else:
+                        store.add(as_rows(columns))
+                    one[how] = {"seconds": time.time() - start, "cpu_s": time.process_time() - cpu}
+                    assert store.count() == len(texts)
+                    store.close()
+                rounds.append(one)
+            found[engine] = {
+                name: round(float(np.median([one["rows"][name] / one["columns"][name] for one in rounds])), 2)
+                for name in ("seconds", "cpu_s")
+            } | {"rows_per_cpu_s": round(len(texts) / float(np.median([one["columns"]["cpu_s"] for one in rounds])))}
+    return {"rows_over_columns": found}
+
+
 @contextmanager
 def files(texts: list[str]) -> Iterator[tuple[Path, Path]]:
     """The texts in a file, and a folder for outputs."""
@@ -268,7 +315,7 @@ def files(texts: list[str]) -> Iterator[tuple[Path, Path]]:
         yield source, Path(name)
 
 
-ACTIONS = {"stages": stages, "overhead": overhead, "nodes": nodes}
+ACTIONS = {"stages": stages, "overhead": overhead, "nodes": nodes, "loading": loading}
 
 if __name__ == "__main__":
     from benchmarks import ray_encoding  # under a name that workers can import
