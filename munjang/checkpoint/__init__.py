@@ -20,6 +20,7 @@ from munjang.checkpoint.layouts import new_encoder
 from munjang.checkpoint.model import Model
 from munjang.checkpoint.onnx import compute_options
 from munjang.checkpoint.shorten import shorten
+from munjang.checkpoint.static import unknown_id
 from munjang.errors import CheckpointError, UnsupportedModel
 
 __all__ = [
@@ -44,6 +45,7 @@ __all__ = [
     "save_cross",
     "shorten",
     "stated_dtype",
+    "unknown_id",
     "vocab_size_of",
     "width_of",
 ]

@@ -93,7 +93,7 @@ def _load(options: Options) -> "BiEncoder | CrossEncoder":
 
     from munjang.checkpoint.prune import prune
 
-    texts = [text for path in options.prune for text in _texts(path, options.prune_columns)]
+    texts = [text for path in options.prune for text in texts_of(path, options.prune_columns)]
     folder = checkpoint.resolve(options.model, *([checkpoint.CROSS_HUB] if is_cross else []))
     model = checkpoint.load_cross(folder) if is_cross else checkpoint.load_bi(folder)
     print(f"{folder}: {_size(folder)}")
@@ -101,7 +101,7 @@ def _load(options: Options) -> "BiEncoder | CrossEncoder":
     return (CrossEncoder if is_cross else BiEncoder)(model, torch.device("cpu"), torch.float32)
 
 
-def _texts(path: str, columns: tuple[str, ...]) -> Iterator[str]:
+def texts_of(path: str, columns: tuple[str, ...]) -> Iterator[str]:
     """All texts of a table's text columns; a row may lack one."""
     choose = partial(choose_texts, label(path), columns or None, num_texts=(1, None))
     for where, values in read_rows(path, lambda found: choose(columns=found)):

@@ -116,3 +116,27 @@ def test_what_is_refused(
         assert main(["distill", str(tiny_bert), str(parallel), *argv, *QUIET]) == 2
         assert told in capsys.readouterr().err, argv
     assert not (tmp_path / "model").exists()
+
+
+def test_static(tiny_bert: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Texts of a plain file and of both columns of a table; the model is small and gives unit vectors."""
+    (tmp_path / "texts.txt").write_text("\n".join(sentences(40, 5)), encoding="utf-8")
+    table = write_tsv(tmp_path / "t.tsv", "en ko", zip(sentences(20, 6), sentences(20, 7), strict=True))
+    argv = ["distill", str(tiny_bert), str(tmp_path / "texts.txt"), str(table), "--static", "--device", "cpu"]
+    output = tmp_path / "static"
+    assert main([*argv, "-o", str(output), "--dimensions", "8", "--refine-epochs", "1"]) == 0
+    assert "80 texts of" in capsys.readouterr().err
+    vectors = BiEncoder.load(output, "cpu").encode(FIRST)
+    assert vectors.shape == (len(FIRST), 8)
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx(1, abs=1e-5)
+    for more, told in (
+        (["--epochs", "3"], "epochs is not for --static; it takes static, model"),
+        (["--dimensions", "99"], "between 1 and the teacher's 32"),
+        ([], "80 texts are too few for 256"),
+    ):
+        given = more if "--dimensions" in more or not more else [*more, "--dimensions", "8"]
+        assert main([*argv, "-o", str(tmp_path / "other"), *given]) == 2
+        assert told in capsys.readouterr().err or not more
+    assert main([*argv[:2], str(table), "--teacher", str(tiny_bert), "-o", "x", "--dimensions", "8"]) == 2
+    assert "dimensions is for --static" in capsys.readouterr().err
+    assert not (tmp_path / "other").exists()
