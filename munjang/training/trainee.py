@@ -105,7 +105,7 @@ class Trainee:
                 for name, value in weights.items():
                     parameters[name].copy_(value)
         network = _merged(network).requires_grad_(False)
-        model = replace(self.model.model, network=network, tokenizer=copy.copy(self.tokenizer), ranges=None)
+        model = replace(self.model.model, network=network, tokenizer=copy.copy(self.model.tokenizer), ranges=None)
         made = type(self.model)(model, self.device, pick_dtype(dtype, self.device))
         for name in SETTINGS[type(self.model)]:
             setattr(made, name, getattr(self.model, name))
@@ -122,7 +122,6 @@ class Trainee:
         with torch.no_grad():
             model.network.load_state_dict(trained.state_dict())
         model.network.to_compute(model.device, model.dtype)
-        model.tokenizer.max_length = self.tokenizer.max_length
         model.__dict__.pop("fingerprint", None)  # of the weights before
         model.model.ranges = None  # of the vectors before
         model._options = None  # what is on disk there is another model now

@@ -149,7 +149,7 @@ def test_long_texts_are_cut(model: BiEncoder) -> None:
     batch = drawn(made, rows=np.arange(2))
     assert batch.lengths[[0, 3]].tolist() == [8, 8]
     assert batch.lengths.max() == 8
-    assert model.max_length == 100  # until the training is done
+    assert model.max_length == 100
 
 
 def test_no_mask_token(make: Callable[..., Path], model: BiEncoder) -> None:
