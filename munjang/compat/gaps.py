@@ -34,16 +34,15 @@ MODULES = (
 )
 PLACING = "Device and dtype are chosen when loading: device='cuda', model_kwargs={'dtype': 'bfloat16'}."
 UPLOAD = "Call save(folder), then huggingface_hub.upload_folder(repo_id=..., folder_path=folder)."
-MINING = "Munjang does not mine or cluster yet; util.semantic_search finds the nearest neighbours of every embedding."
+ENGINES = "util.semantic_search finds the nearest exactly; munjang.Index and its stores are for more than memory holds."
 INTERNAL = "It is an inner part of sentence-transformers, which nothing here needs."
 
 NAMES = {
     TRAINING: """losses datasets readers trainer training_args sampler data_collator peft_mixin InputExample
         SentencesDataset ParallelSentencesDataset SentenceTransformerTrainer SentenceTransformerTrainingArguments
         CrossEncoderTrainer CrossEncoderTrainingArguments DefaultBatchSampler MultiDatasetDefaultBatchSampler
-        mine_hard_negatives resolve_ids hard_negatives is_training_available is_datasets_available
-        is_accelerate_available all_gather all_gather_padded all_gather_with_grad get_rank get_world_size
-        is_dist_initialized check_teacher_targets disable_datasets_caching pairwise_angle_sim""",
+        mine_hard_negatives resolve_ids hard_negatives all_gather all_gather_padded all_gather_with_grad
+        check_teacher_targets disable_datasets_caching""",
     EVALUATION: "evaluation append_to_last_row",
     CARDS: "model_card SentenceTransformerModelCardData CrossEncoderModelCardData",
     SPARSE: """sparse_encoder SparseEncoder SparseEncoderTrainer SparseEncoderTrainingArguments
@@ -55,11 +54,9 @@ NAMES = {
         export_static_quantized_openvino_model""",
     MODULES: "models base modules",
     UPLOAD: "save_to_hub_args_decorator",
-    MINING: """community_detection paraphrase_mining paraphrase_mining_embeddings semantic_search_faiss
-        semantic_search_usearch""",
-    INTERNAL: """check_package_availability check_version_requirements is_sentence_transformer_model load_dir_path
-        load_file_path http_get disabled_tqdm install_logger fullname similarity_fct_name import_from_string
-        import_module_class disable_logging ORIGINAL_TRANSFORMER_MODELS""",
+    ENGINES: "semantic_search_faiss semantic_search_usearch",
+    INTERNAL: """check_version_requirements is_sentence_transformer_model load_dir_path load_file_path http_get
+        disabled_tqdm install_logger similarity_fct_name import_module_class ORIGINAL_TRANSFORMER_MODELS""",
 }
 ATTRIBUTES = {
     TRAINING: """fit old_fit train_dataloader smart_batching_collate smart_batching_collate_text_only

@@ -11,9 +11,23 @@ import torch
 from torch import Tensor
 
 from munjang.compat import gaps
+from munjang.compat.environment import (
+    check_package_availability,
+    disable_logging,
+    fullname,
+    get_rank,
+    get_world_size,
+    import_from_string,
+    is_accelerate_available,
+    is_datasets_available,
+    is_dist_initialized,
+    is_training_available,
+)
 from munjang.compat.quantization import quantize_embeddings
+from munjang.compat.retrieval import community_detection, paraphrase_mining, paraphrase_mining_embeddings
 from munjang.compat.similarity_functions import (
     SimilarityFunction,
+    as_floats,
     as_rows,
     as_tensor,
     cos_sim,
@@ -33,17 +47,31 @@ __all__ = [
     "LoggingHandler",
     "SimilarityFunction",
     "batch_to_device",
+    "check_package_availability",
+    "community_detection",
     "cos_sim",
+    "disable_logging",
     "dot_score",
     "euclidean_sim",
+    "fullname",
     "get_device_name",
+    "get_rank",
+    "get_world_size",
+    "import_from_string",
     "information_retrieval",
+    "is_accelerate_available",
+    "is_datasets_available",
+    "is_dist_initialized",
+    "is_training_available",
     "manhattan_sim",
     "normalize_embeddings",
+    "pairwise_angle_sim",
     "pairwise_cos_sim",
     "pairwise_dot_score",
     "pairwise_euclidean_sim",
     "pairwise_manhattan_sim",
+    "paraphrase_mining",
+    "paraphrase_mining_embeddings",
     "pytorch_cos_sim",
     "quantize_embeddings",
     "semantic_search",
@@ -90,6 +118,17 @@ def semantic_search(
 
 
 information_retrieval = semantic_search  # its name before 2.0
+
+
+def pairwise_angle_sim(x: Any, y: Any) -> Tensor:
+    """The AnglE similarity of matching rows: |cosine + sine| of complex numbers whose parts are the two halves."""
+    first, second = as_floats(x), as_floats(y)
+    if first.shape[1] % 2:
+        first, second = (torch.nn.functional.pad(side, (0, 1)) for side in (first, second))
+    first, second = unit(first), unit(second)
+    (real_x, imaginary_x), (real_y, imaginary_y) = first.chunk(2, dim=1), second.chunk(2, dim=1)
+    cosines = (first * second).sum(1)
+    return (cosines + (imaginary_x * real_y - real_x * imaginary_y).sum(1)).abs()
 
 
 def normalize_embeddings(embeddings: Tensor) -> Tensor:

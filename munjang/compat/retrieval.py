@@ -1,0 +1,119 @@
+"""Mining and communities of sentence-transformers, over tasks/: the same pairs and groups, sooner, in less memory."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from munjang.compat.similarity_functions import as_rows, as_tensor, cos_sim, dot_score
+from munjang.errors import InputError
+from munjang.tasks.best import Best
+from munjang.tasks.communities import communities
+from munjang.tasks.paraphrases import mine
+from munjang.tasks.vectors import unit_vectors
+
+Score = Callable[[Tensor, Tensor], Tensor]
+
+
+def paraphrase_mining(
+    model: Any,
+    sentences: list[str],
+    show_progress_bar: bool = False,
+    batch_size: int = 32,
+    query_chunk_size: int = 5000,
+    corpus_chunk_size: int = 100000,
+    max_pairs: int = 500000,
+    top_k: int = 100,
+    score_function: Score = cos_sim,
+    truncate_dim: int | None = None,
+    prompt_name: str | None = None,
+    prompt: str | None = None,
+) -> list[list[float | int]]:
+    """The most similar pairs of sentences, best first, as [score, i, j]; see `paraphrase_mining_embeddings`."""
+    embeddings = model.encode(
+        sentences,
+        show_progress_bar=show_progress_bar,
+        batch_size=batch_size,
+        convert_to_tensor=True,
+        truncate_dim=truncate_dim,
+        prompt_name=prompt_name,
+        prompt=prompt,
+    )
+    return paraphrase_mining_embeddings(
+        embeddings, query_chunk_size, corpus_chunk_size, max_pairs, top_k, score_function
+    )
+
+
+def paraphrase_mining_embeddings(
+    embeddings: Any,
+    query_chunk_size: int = 5000,
+    corpus_chunk_size: int = 100000,
+    max_pairs: int = 500000,
+    top_k: int = 100,
+    score_function: Score = cos_sim,
+) -> list[list[float | int]]:
+    """The most similar pairs of embeddings, best first, as [score, i, j] with i < j.
+
+    A pair counts if it is among the `top_k` of one of its sentences. The chunk sizes bound the memory of functions
+    other than cos_sim and dot_score, and change no result. Of pairs with equal scores others may be taken than there.
+    """
+    if min(query_chunk_size, corpus_chunk_size, max_pairs, top_k) < 1:
+        raise InputError("query_chunk_size, corpus_chunk_size, max_pairs and top_k must be at least 1.")
+    if len(embeddings) < 2:
+        return []
+    vectors = as_rows(as_tensor(embeddings)).detach()
+    name = getattr(score_function, "__name__", "")
+    if name in (cos_sim.__name__, "pytorch_cos_sim", dot_score.__name__):  # theirs are the same functions
+        rows_ND = vectors.float().cpu().numpy()
+        rows_ND = rows_ND if name == dot_score.__name__ else unit_vectors(rows_ND, what="embeddings")
+        found = mine(np.ascontiguousarray(rows_ND), None, max_pairs, None, top_k, True, str(vectors.device))
+        columns = (found.scores_P.tolist(), found.first_P.tolist(), found.second_P.tolist())
+    else:
+        best = _by_function(vectors, query_chunk_size, corpus_chunk_size, max_pairs, top_k, score_function)
+        rows, others, scores = best.found()
+        columns = (scores.tolist(), rows.tolist(), others.tolist())
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
+def _by_function(
+    vectors: Tensor, query_chunk_size: int, corpus_chunk_size: int, max_pairs: int, top_k: int, score_function: Score
+) -> Best:
+    """The pairs by any symmetric function, which is called for every pair of chunks above the diagonal."""
+    best = Best(max_pairs, -np.inf, top_k, is_self=True)
+    for start in range(0, len(vectors), query_chunk_size):
+        queries = vectors[start : start + query_chunk_size]
+        for first in range(start, len(vectors), corpus_chunk_size):
+            scores = score_function(queries, vectors[first : first + corpus_chunk_size]).detach().float()
+            rows, columns = (side.cpu().numpy() for side in torch.nonzero(scores >= best.floor, as_tuple=True))
+            values = scores.cpu().numpy()[rows, columns]
+            is_above = rows + start < columns + first
+            best.add(rows[is_above] + start, columns[is_above] + first, values[is_above])
+    return best
+
+
+def community_detection(
+    embeddings: Any,
+    threshold: float = 0.75,
+    min_community_size: int = 10,
+    batch_size: int = 1024,
+    show_progress_bar: bool = False,
+) -> list[list[int]]:
+    """Groups of embeddings whose cosine with a central one is at least the threshold, the largest first.
+
+    The central one comes first in each. The tiles are as large as suits the machine, whatever `batch_size` is.
+    """
+    if len(embeddings) == 0:
+        return []
+    vectors = as_rows(as_tensor(embeddings))
+    if len(vectors) < min_community_size:
+        return []
+    return communities(
+        vectors,
+        float(threshold),
+        min_community_size,
+        is_exact=True,
+        device=str(vectors.device),
+        progress=show_progress_bar,
+    )
