@@ -3,7 +3,7 @@
 T tokens of the whole batch, B texts.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from munjang.text.flat import cumulative
+from munjang.text.flat import cumulative, gather
 from munjang.types import Ids, Ints
 
 
@@ -111,6 +111,41 @@ def pack(
         lengths,
         skip,
     )
+
+
+def join(batches: Sequence[Packed]) -> tuple[Packed, Ints]:
+    """Batches on the host as one, longest texts first, and where in it each text of each batch stands.
+
+    >>> joined, places = join([pack(np.array([5]), np.array([1])), pack(np.array([6, 7]), np.array([2]))])
+    >>> joined.ids_T.tolist(), places.tolist()
+    ([6, 7, 5], [1, 0])
+    """
+    lengths = np.concatenate([batch.lengths for batch in batches])
+    order, starts = np.argsort(-lengths, kind="stable"), cumulative(lengths)
+    kept = lengths[order]
+
+    def sorted_by_length(values: Sequence[Tensor]) -> Tensor:
+        flat: Ints = torch.cat(list(values)).numpy()
+        return torch.from_numpy(gather(flat, starts, order, kept))
+
+    types = None
+    if any(batch.types_T is not None for batch in batches):
+        types = sorted_by_length(
+            [torch.zeros_like(each.ids_T) if each.types_T is None else each.types_T for each in batches]
+        )
+    skip = None
+    if any(batch.skip is not None for batch in batches):
+        skips = [np.zeros(len(each.lengths), np.int64) if each.skip is None else each.skip for each in batches]
+        skip = np.concatenate(skips)[order]
+    packed = Packed(
+        sorted_by_length([batch.ids_T for batch in batches]),
+        sorted_by_length([batch.positions_T for batch in batches]),
+        types,
+        torch.from_numpy(cumulative(kept).astype(np.int32)),
+        kept,
+        skip,
+    )
+    return packed, np.argsort(order, kind="stable")
 
 
 def cut_batches(lengths: Ints, budget: int) -> Iterator[Ints]:

@@ -38,6 +38,7 @@ class TrainConfig:
     )
     temperature: float = option("of mixing: 1 is proportional, larger is more even", 2.0)
     batch_tokens: int | None = option("tokens that go through the network at once (default: by device)", None)
+    together: bool = option("batches of an update go through the network at once, where they fit batch_tokens", False)
     gradient_cache: bool | None = option("compute chunks twice and keep one (default: where there are several)", None)
     matryoshka: tuple[int, ...] = option("dimensions at which vectors have to be good too", ())
     adaptive_layers: bool = option("every layer's vectors have to be good too", False)

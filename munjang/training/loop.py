@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
@@ -126,7 +126,9 @@ class Loop:
             try:
                 # what was prepared before memory ran out is cut too large
                 some = [(draw, self._recut(draw, work)) for draw, work in some]
-                return self.gradients.finish([self._part(some, task) for task in sorted({d.task for d, _ in some})])
+                joined, rest = self._joined(some) if self.config.together else ([], some)
+                parts = [self._part(rest, task, len(some)) for task in sorted({draw.task for draw, _ in rest})]
+                return self.gradients.finish([*joined, *parts])
             except torch.OutOfMemoryError as error:
                 # other processes would wait for this one's exchange: only a single one can try again
                 if self.at.budget < 64 or self.processes.world > 1:
@@ -138,7 +140,28 @@ class Loop:
             self.optimizer.adam.zero_grad(set_to_none=True)
             torch.cuda.empty_cache()
 
-    def _part(self, some: list[tuple[Draw, Work]], task: int) -> Part:
+    def _joined(self, some: list[tuple[Draw, Work]]) -> tuple[list[Part], list[tuple[Draw, Work]]]:
+        """Batches that go through the network together, and the others: in chunks, or with a task of their own twice.
+
+        On several processes sizes are known only after the exchange, so there all are others.
+        """
+        if self.processes.world > 1 or self.config.gradient_cache:
+            return [], some
+        counts = Counter(draw.task for draw, _ in some)
+        fitting: list[tuple[Draw, Work]] = []
+        rest: list[tuple[Draw, Work]] = []
+        for draw, work in some:
+            objective = self.tasks[draw.task].objective
+            is_fit = len(work.chunks) == 1 and counts[draw.task] == 1 and objective.needs in ("embeddings", "logits")
+            (fitting if is_fit else rest).append((draw, work))
+        parts = []
+        for place, group in enumerate(_by_budget(fitting, self.at.budget)):
+            works = [(work, self.tasks[draw.task].objective) for draw, work in group]
+            loss = self.step.together(self.at.update * self.config.accumulate + place, works, 1 / len(some))
+            parts.append(self.gradients.take(loss, torch.ones_like(loss)))
+        return parts, rest
+
+    def _part(self, some: list[tuple[Draw, Work]], task: int, num_batches: int) -> Part:
         """The batches of one task; it weighs as much in the update as its share of the batches."""
         loss = size = torch.zeros((), device=self.processes.device)
         count = 0
@@ -147,7 +170,7 @@ class Loop:
                 number = self.at.update * self.config.accumulate + place
                 own_loss, own_size = self.step(number, work, self.tasks[task].objective)
                 loss, size, count = loss + own_loss, size + own_size, count + 1
-        return self.gradients.take(loss, size, count / len(some))
+        return self.gradients.take(loss, size, count / num_batches)
 
     def _recut(self, draw: Draw, work: Work) -> Work:
         if work.budget == self.at.budget:
@@ -255,6 +278,21 @@ class Loop:
         self.at = Position(**{name: value for name, value in state.items() if name != "step"})
         if self.at.best is not None and self.run is not None:
             self.best_weights = self.run.best()
+
+
+def _by_budget(some: list[tuple[Draw, Work]], budget: int) -> Iterator[list[tuple[Draw, Work]]]:
+    """Neighbours whose tokens together are within the budget."""
+    group: list[tuple[Draw, Work]] = []
+    tokens = 0
+    for draw, work in some:
+        count = work.chunks[0].packed.num_tokens
+        if group and tokens + count > budget:
+            yield group
+            group, tokens = [], 0
+        group.append((draw, work))
+        tokens += count
+    if group:
+        yield group
 
 
 def _dtype(name: str | None, device: torch.device) -> torch.dtype:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from munjang.text.flat import cumulative, gather
-from munjang.text.packing import cut_batches, pack
+from munjang.text.packing import cut_batches, join, pack
 
 LENGTHS = st.lists(st.integers(0, 9), max_size=12)
 
@@ -105,3 +105,29 @@ def test_budget_is_kept_by_a_long_text_alone() -> None:
     assert [rows.tolist() for rows in cut_batches(np.array([3, 9, 4, 4]), 8)] == [[1], [2, 3], [0]]
     with pytest.raises(StopIteration):
         next(cut_batches(np.zeros(0, np.int64), 8))
+
+
+@given(st.lists(LENGTHS, min_size=1, max_size=4))
+def test_joined_batches_hold_every_text_once(batches: list[list[int]]) -> None:
+    packs, first = [], 0
+    for number, lengths in enumerate(batches):
+        ids = np.arange(first, first + sum(lengths))
+        types = np.full(len(ids), number) if number % 2 else None
+        packs.append(pack(ids, np.array(lengths, np.int64), types, np.array(lengths) if number == 2 else None))
+        first += sum(lengths)
+    joined, places = join(packs)
+    assert joined.lengths.tolist() == sorted((length for each in batches for length in each), reverse=True)
+    starts, at = cumulative(joined.lengths), 0
+    assert joined.starts_B.tolist() == starts.tolist()
+    for number, batch in enumerate(packs):
+        for text, length in enumerate(batch.lengths.tolist()):
+            place = int(places[at])
+            here = slice(int(starts[place]), int(starts[place]) + length)
+            there = slice(int(batch.starts_B[text]), int(batch.starts_B[text]) + length)
+            assert torch.equal(joined.ids_T[here], batch.ids_T[there])
+            assert torch.equal(joined.positions_T[here], batch.positions_T[there])
+            if joined.types_T is not None:
+                assert joined.types_T[here].tolist() == [number if number % 2 else 0] * length
+            if joined.skip is not None:
+                assert joined.skip[place] == (length if number == 2 else 0)
+            at += 1
