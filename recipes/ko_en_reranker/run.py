@@ -30,7 +30,8 @@ RERANKER = TrainConfig(
     mixing="round_robin",
     max_length=256,
     ema=0.999,
-    save_every=100_000,
+    save_every=200,
+    together=True,
     seed=7,
 )
 SCORES = {"num_sampled": 1, "scale": 1.0, "activation": "identity"}  # logits as they are, one easy negative more

@@ -4,6 +4,7 @@
     python -u -m recipes.ko_en_small.run scorer MPNET DATA SCORER            GPU: an English cross-encoder learns STS
     python -u -m recipes.ko_en_small.run silver MPNET SCORER DATA SILVER     GPU: it scores pairs and their translations
     python -u -m recipes.ko_en_small.run contrast BASE MPNET SILVER DATA OUT    GPU: everything at once
+    python -u -m recipes.ko_en_small.run blend BASE OUT MODEL --share 0.6    between the start and the trained weights
     python -u -m recipes.ko_en_small.run evaluate MODEL DATA OUT.json [--device cpu]
     python -u -m recipes.ko_en_small.run pack MODEL PARTS --parts 2          parts that fit the limits of a transfer
     python -u -m recipes.ko_en_small.run unpack PARTS OUT
@@ -37,6 +38,7 @@ from recipes.ko_en_small.silver import scorer, silver
 LINES = 307_000  # of each language: what the pieces are counted on
 CONTRAST = TrainConfig(
     max_steps=1500,
+    together=True,
     mixing="round_robin",
     learning_rate=5e-5,
     warmup=0.1,
@@ -44,7 +46,7 @@ CONTRAST = TrainConfig(
     max_length=128,
     ema=0.999,
     matryoshka=(384, 256, 128, 64),
-    save_every=100_000,
+    save_every=200,
     seed=7,
 )
 
@@ -120,6 +122,17 @@ def contrast(
     train(encoder, chosen, config=replace(CONTRAST, output=str(out), accumulate=len(chosen), **changes))
 
 
+def blend(start: Path, trained: Path, out: Path, share: float) -> None:
+    """Weights on the way from the start to the trained ones: what the start could do besides comes back.
+
+    As WiSE-FT does (Wortsman et al. 2022). Figures: docs/log.md.
+    """
+    shutil.copytree(trained, out, dirs_exist_ok=True)
+    first, last = (load_file(folder / "model.safetensors") for folder in (start, trained))
+    mixed = {name: first[name].float().lerp(value.float(), share) for name, value in last.items()}
+    save_file(mixed, out / "model.safetensors", {"format": "pt"})
+
+
 def scored_silver(folder: Path) -> list[Examples]:
     """The pairs that a cross-encoder has scored: English ones, and Korean and crossed ones."""
     source = folder / "silver-en-ko.tsv"
@@ -177,6 +190,7 @@ STAGES: dict[str, Callable[..., None]] = {
     "scorer": scorer,
     "silver": silver,
     "contrast": contrast,
+    "blend": blend,
     "evaluate": measure,
     "pack": pack,
     "unpack": unpack,
@@ -187,6 +201,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("stage", choices=list(STAGES))
     parser.add_argument("paths", type=Path, nargs="+")
+    parser.add_argument("--share", type=float, default=0.6, help="of the trained weights in blend")
     parser.add_argument("--device", help="of evaluate")
     parser.add_argument("--parts", type=int, default=2, help="of pack")
     parser.add_argument("--set", nargs="*", default=[], help="settings of the training, KEY=VALUE")
@@ -194,6 +209,7 @@ def main() -> None:
     options = parser.parse_args()
     more: dict[str, dict[str, Any]] = {
         "contrast": {"changes": settings(options.set), "without": options.without},
+        "blend": {"share": options.share},
         "evaluate": {"device": options.device},
         "pack": {"parts": options.parts},
     }
