@@ -53,7 +53,7 @@ def test_index_is_built_once(tiny_bert: Path, tmp_path: Path, capsys: pytest.Cap
 def test_check(tmp_path: Path, minilm: Path) -> None:
     pytest.importorskip("fastapi")
     command = [sys.executable, "-m", "examples.demo", "--check", "--port", "0", "--folder", str(tmp_path)]
-    done = subprocess.run(command, cwd=ROOT, env={**os.environ}, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, cwd=ROOT, env={**os.environ}, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     assert re.search(r"^Munjang's page: http://127\.0\.0\.1:\d+$", done.stdout, re.MULTILINE)
     assert "Bread stays fresh" in done.stdout

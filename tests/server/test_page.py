@@ -66,7 +66,7 @@ def visit(browser: Any) -> Iterator[Visit]:
             context = browser.new_context(**{"locale": "en-US", "viewport": {"width": 1200, "height": 800}, **options})
             contexts.callback(context.close)
             page = context.new_page()
-            page.set_default_timeout(10_000)
+            page.set_default_timeout(60_000)  # of a machine that has other things to do
             page.on("pageerror", lambda error: complaints.append(str(error)))
             page.on("console", lambda line: complaints.append(line.text) if line.type == "error" else None)
             page.goto(url)

@@ -22,11 +22,19 @@ export function show() {
   const lines = make("input", { type: "checkbox", id: "new-lines" });
   const id = make("input", { id: "new-id", type: "text", maxlength: 512 });
   lines.addEventListener("change", () => (id.disabled = lines.checked)); // many documents have no one id
-  const names = make("datalist", { id: "known-fields" }, Object.keys(facts.fields).map((name) => make("option", { value: name })));
+  const names = make(
+    "datalist",
+    { id: "known-fields" },
+    Object.keys(facts.fields).map((name) => make("option", { value: name })),
+  );
   const rows = make("div", { class: "metadata" });
   for (const name of Object.keys(facts.fields).slice(0, 4)) rows.append(row(name));
   if (!rows.children.length) rows.append(row(""));
-  const more = make("button", { type: "button", class: "quiet", onclick: () => rows.append(row("")) }, `＋ ${say("metadata_more")}`);
+  const more = make(
+    "button",
+    { type: "button", class: "quiet", onclick: () => rows.append(row("")) },
+    `＋ ${say("metadata_more")}`,
+  );
   const problem = make("p", { id: "new-problem", class: "problem", role: "alert", hidden: true });
   const go = make("button", { type: "submit", class: "primary" }, say("adding_go"));
   const form = make(
@@ -44,8 +52,21 @@ export function show() {
 }
 
 function row(name) {
-  const field = { type: "text", class: "name", list: "known-fields", "aria-label": say("metadata_name"), placeholder: say("metadata_name"), value: name };
-  const value = { type: "text", class: "value", "aria-label": `${say("metadata_value")} ${name}`, placeholder: say("metadata_value"), dir: "auto" };
+  const field = {
+    type: "text",
+    class: "name",
+    list: "known-fields",
+    "aria-label": say("metadata_name"),
+    placeholder: say("metadata_name"),
+    value: name,
+  };
+  const value = {
+    type: "text",
+    class: "value",
+    "aria-label": `${say("metadata_value")} ${name}`,
+    placeholder: say("metadata_value"),
+    dir: "auto",
+  };
   return make("div", { class: "pair" }, make("input", field), make("input", value));
 }
 

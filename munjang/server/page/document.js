@@ -12,13 +12,21 @@ export async function show(hit, look) {
   } catch (problem) {
     if (problem instanceof Gone) return;
     if (!(problem instanceof Refused)) throw problem;
-    open("document", say("document"), make("p", { class: "problem" }, problem.status === 404 ? say("document_gone") : problem.message));
+    open(
+      "document",
+      say("document"),
+      make("p", { class: "problem" }, problem.status === 404 ? say("document_gone") : problem.message),
+    );
     return;
   }
   open(
     "document",
     say("document"),
-    make("div", { class: "whole" }, whole.passages.map((passage, place) => shown(passage, place, whole, hit))),
+    make(
+      "div",
+      { class: "whole" },
+      whole.passages.map((passage, place) => shown(passage, place, whole, hit)),
+    ),
     described(whole),
     actions(whole, look),
   );
@@ -42,7 +50,9 @@ function described(whole) {
   return make(
     "dl",
     { class: "described" },
-    known.map(([name, value]) => make("div", {}, make("dt", { dir: "auto" }, name), make("dd", { dir: "auto" }, String(value)))),
+    known.map(([name, value]) =>
+      make("div", {}, make("dt", { dir: "auto" }, name), make("dd", { dir: "auto" }, String(value))),
+    ),
   );
 }
 
@@ -56,8 +66,16 @@ function actions(whole, look) {
   });
   const remove = make("button", { type: "button", class: "danger" }, say("delete"));
   remove.addEventListener("click", () => {
-    const sure = make("button", { type: "button", class: "danger", onclick: () => deleted(whole.id, row) }, say("delete_yes"));
-    const not = make("button", { type: "button", class: "soft", onclick: () => row.replaceChildren(remove, similar) }, say("cancel"));
+    const sure = make(
+      "button",
+      { type: "button", class: "danger", onclick: () => deleted(whole.id, row) },
+      say("delete_yes"),
+    );
+    const not = make(
+      "button",
+      { type: "button", class: "soft", onclick: () => row.replaceChildren(remove, similar) },
+      say("cancel"),
+    );
     row.replaceChildren(make("span", { role: "alert" }, say("delete_sure")), not, sure);
     not.focus();
   });

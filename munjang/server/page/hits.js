@@ -32,7 +32,12 @@ function card(hit, rank, share, moved, onOpen, onFilter) {
   const bar = make("span", { class: "fill" });
   bar.style.setProperty("width", `${Math.max(share * 100, 1)}%`);
   const score = hit.score.toFixed(3);
-  const scored = make("div", { class: "score", "aria-hidden": "true" }, make("span", { class: "track" }, bar), make("span", { class: "figure" }, score));
+  const scored = make(
+    "div",
+    { class: "score", "aria-hidden": "true" },
+    make("span", { class: "track" }, bar),
+    make("span", { class: "figure" }, score),
+  );
   const open = make("button", { type: "button", class: "open", tabindex: -1, onclick: () => onOpen(hit) });
   open.append(
     make("span", { class: "text", dir: "auto", lang: language(hit.metadata) }, hit.text),

@@ -11,7 +11,13 @@ export function start() {
 
 function show(wasWrong, unlock) {
   const sheet = find("locked");
-  const input = make("input", { id: "key", type: "password", required: true, autocomplete: "off", "aria-describedby": "key-problem" });
+  const input = make("input", {
+    id: "key",
+    type: "password",
+    required: true,
+    autocomplete: "off",
+    "aria-describedby": "key-problem",
+  });
   const form = make(
     "form",
     {
@@ -24,7 +30,11 @@ function show(wasWrong, unlock) {
     },
     make("p", { class: "hint" }, say("locked_why")),
     make("div", { class: "text-field" }, make("label", { for: "key" }, say("locked_key")), input),
-    make("p", { id: "key-problem", class: "problem", role: "alert", hidden: !wasWrong }, wasWrong ? say("locked_wrong") : ""),
+    make(
+      "p",
+      { id: "key-problem", class: "problem", role: "alert", hidden: !wasWrong },
+      wasWrong ? say("locked_wrong") : "",
+    ),
     make("div", { class: "actions" }, make("button", { type: "submit", class: "primary" }, say("locked_go"))),
   );
   sheet.replaceChildren(make("header", {}, make("h2", { id: "locked-title" }, say("locked"))), form);

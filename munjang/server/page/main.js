@@ -76,7 +76,9 @@ function startTheme() {
 
 function paintServed() {
   const values = { models: facts.models.join(", "), passages: language.number(facts.passages) };
-  find("served").textContent = facts.models.length ? language.say(facts.hasIndex ? "served" : "served_plain", values) : "";
+  find("served").textContent = facts.models.length
+    ? language.say(facts.hasIndex ? "served" : "served_plain", values)
+    : "";
 }
 
 // What the server has, then what each view shows of it; a server that is gone brings us here again.

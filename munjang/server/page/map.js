@@ -55,14 +55,29 @@ const down = (y) => SIZE.margin + ((1 - y) / 2) * (SIZE.height - 2 * SIZE.margin
 function paint() {
   const { points, clusters, num_passages } = state.map;
   const values = { shown: number(points.length), total: number(num_passages), clusters: clusters.length };
-  find("map-status").textContent = `${say(points.length < num_passages ? "map_part" : "map_found", values)} · ${say("map_hits")}`;
+  find("map-status").textContent =
+    `${say(points.length < num_passages ? "map_part" : "map_found", values)} · ${say("map_hits")}`;
   dots = points.map((point, place) => dot(point, place));
   const picture = draw(
     "svg",
-    { id: "picture", role: "listbox", tabindex: 0, "aria-label": say("map_label"), onkeydown: walk, onpointerdown: grab, onpointermove: pull, onpointerup: release, onpointercancel: release },
+    {
+      id: "picture",
+      role: "listbox",
+      tabindex: 0,
+      "aria-label": say("map_label"),
+      onkeydown: walk,
+      onpointerdown: grab,
+      onpointermove: pull,
+      onpointerup: release,
+      onpointercancel: release,
+    },
     dots,
   );
-  picture.addEventListener("wheel", (event) => event.ctrlKey && (event.preventDefault(), zoom(event.deltaY < 0 ? 1.2 : 1 / 1.2)), { passive: false });
+  picture.addEventListener(
+    "wheel",
+    (event) => event.ctrlKey && (event.preventDefault(), zoom(event.deltaY < 0 ? 1.2 : 1 / 1.2)),
+    { passive: false },
+  );
   find("plot").replaceChildren(picture);
   zoom(1);
   paintGroups();
@@ -74,7 +89,9 @@ function paintGroups() {
   const all = groupings(state.map);
   state.group = all.find((each) => each.field === state.by) ?? all[0];
   state.chosen = null;
-  find("colours").replaceChildren(...all.map((each) => make("option", { value: each.field, selected: each === state.group }, each.title)));
+  find("colours").replaceChildren(
+    ...all.map((each) => make("option", { value: each.field, selected: each === state.group }, each.title)),
+  );
   find("groups").replaceChildren(...state.group.items.map(legend));
   dots.forEach((each, place) => each.setAttribute("class", `dot ${colour(place)}`));
   ring();
@@ -115,7 +132,9 @@ function ring() {
     dots[place].classList.toggle("found", ids.has(each.document_id));
     dots[place].classList.toggle("faded", state.chosen !== null && state.group.of[place] !== state.chosen);
   });
-  [...find("groups").children].forEach((item, place) => item.firstChild.setAttribute("aria-pressed", String(place === state.chosen)));
+  [...find("groups").children].forEach((item, place) =>
+    item.firstChild.setAttribute("aria-pressed", String(place === state.chosen)),
+  );
 }
 
 function point(place) {
@@ -129,14 +148,21 @@ function point(place) {
   const { text, metadata } = state.map.points[place];
   dots[place].classList.add("active");
   find("picture").setAttribute("aria-activedescendant", dots[place].id);
-  const known = Object.values(metadata).filter((value) => value !== null).join(" · ");
-  label.replaceChildren(make("span", { class: `spot ${colour(place)}`, "aria-hidden": "true" }), make("bdi", {}, text), make("small", {}, make("bdi", {}, known)));
+  const known = Object.values(metadata)
+    .filter((value) => value !== null)
+    .join(" · ");
+  label.replaceChildren(
+    make("span", { class: `spot ${colour(place)}`, "aria-hidden": "true" }),
+    make("bdi", {}, text),
+    make("small", {}, make("bdi", {}, known)),
+  );
 }
 
-const openActive = () => sheet.show(state.map.points[state.active], (text) => {
-  find("tab-search").click();
-  return look(text);
-});
+const openActive = () =>
+  sheet.show(state.map.points[state.active], (text) => {
+    find("tab-search").click();
+    return look(text);
+  });
 
 function walk(event) {
   const step = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1] }[event.key];

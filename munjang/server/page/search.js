@@ -37,8 +37,12 @@ export function start() {
   find("more").addEventListener("click", showMore);
   find("add").addEventListener("click", () => adding.show());
   for (const name of ["retrieved", "reranked"]) find(`show-${name}`).addEventListener("click", () => choose(name));
-  find("orders").addEventListener("pointerover", (event) => highlight(event.target.closest("li")?.dataset.document ?? null));
-  find("orders").addEventListener("focusin", (event) => highlight(event.target.closest("li")?.dataset.document ?? null));
+  find("orders").addEventListener("pointerover", (event) =>
+    highlight(event.target.closest("li")?.dataset.document ?? null),
+  );
+  find("orders").addEventListener("focusin", (event) =>
+    highlight(event.target.closest("li")?.dataset.document ?? null),
+  );
   new ResizeObserver(() => connect()).observe(find("orders"));
   onLanguage(paint);
   events.addEventListener("learned", paint);
@@ -63,7 +67,13 @@ export async function search() {
     return;
   }
   if (!state.retrieved) find("status").textContent = say("searching");
-  const body = { query, k: CANDIDATES, candidates: CANDIDATES, where: find("where").value.trim() || null, hybrid: find("hybrid").checked };
+  const body = {
+    query,
+    k: CANDIDATES,
+    candidates: CANDIDATES,
+    where: find("where").value.trim() || null,
+    hybrid: find("hybrid").checked,
+  };
   try {
     const [retrieved, ms] = await timed(body, mine.signal);
     if (mine !== running) return;
@@ -96,7 +106,7 @@ function complain(problem, hasFilter) {
     setTimeout(search, seconds * 1000);
   } else if (problem.status === 422 && hasFilter) {
     const mine = running; // a filter is wrong while it is being written; only one that stays so is worth a word
-    const reason = problem.message.replace(/^The filter can't be read: /, ""); // which the page says in its own language
+    const reason = problem.message.replace(/^The filter can't be read: /, ""); // the page says that in its own words
     setTimeout(() => mine === running && tell(find("where-problem"), say("where_wrong", { reason })), PATIENCE);
   } else {
     find("status").textContent = say("failed", { reason: problem.message });
@@ -105,7 +115,8 @@ function complain(problem, hasFilter) {
 
 function choose(name) {
   find("orders").dataset.show = name;
-  for (const each of ["retrieved", "reranked"]) find(`show-${each}`).setAttribute("aria-pressed", String(each === name));
+  for (const each of ["retrieved", "reranked"])
+    find(`show-${each}`).setAttribute("aria-pressed", String(each === name));
 }
 
 function showMore() {
@@ -155,7 +166,12 @@ function paintControls() {
   const fields = Object.entries(facts.fields);
   find("fields").replaceChildren(
     ...fields.map(([name, kind]) =>
-      make("button", { type: "button", class: "chip field", onclick: () => insert(quoted(name)) }, make("bdi", {}, name), make("small", {}, kind)),
+      make(
+        "button",
+        { type: "button", class: "chip field", onclick: () => insert(quoted(name)) },
+        make("bdi", {}, name),
+        make("small", {}, kind),
+      ),
     ),
   );
 }

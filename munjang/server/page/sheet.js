@@ -5,7 +5,11 @@ import { say } from "./language.js";
 
 export function open(id, title, ...content) {
   const sheet = find(id);
-  const close = make("button", { type: "button", class: "quiet close", "aria-label": say("close"), onclick: () => sheet.close() }, "✕");
+  const close = make(
+    "button",
+    { type: "button", class: "quiet close", "aria-label": say("close"), onclick: () => sheet.close() },
+    "✕",
+  );
   sheet.replaceChildren(make("header", {}, make("h2", { id: `${id}-title` }, title), close), ...content);
   if (!sheet.open) sheet.showModal();
   return sheet;

@@ -69,7 +69,11 @@ async function compareMany() {
   paint();
 }
 
-const lines = () => find("many").value.split("\n").map((line) => line.trim()).filter(Boolean);
+const lines = () =>
+  find("many")
+    .value.split("\n")
+    .map((line) => line.trim())
+    .filter(Boolean);
 
 function paint() {
   document.querySelector("label[for=many]").textContent = say("many_label", { most: MOST });
@@ -84,7 +88,11 @@ function paint() {
 function paintHeat() {
   const { many, texts } = state;
   const number = lines().length;
-  find("heat-pair").textContent = !many ? say("heat_few") : number > MOST ? say("heat_many", { number, most: MOST }) : say("heat_hint");
+  find("heat-pair").textContent = !many
+    ? say("heat_few")
+    : number > MOST
+      ? say("heat_many", { number, most: MOST })
+      : say("heat_hint");
   if (!many) {
     find("heat-scroll").replaceChildren();
     return;
@@ -92,15 +100,29 @@ function paintHeat() {
   const others = many.flatMap((row, at) => row.filter((_, to) => to !== at));
   const [least, most] = [Math.min(...others), Math.max(...others)];
   const strength = (score) => (most > least ? Math.min(1, Math.max(0, (score - least) / (most - least))) : 0.5);
-  const head = make("tr", {}, make("td"), texts.map((_, at) => make("th", { scope: "col" }, String(at + 1))));
+  const head = make(
+    "tr",
+    {},
+    make("td"),
+    texts.map((_, at) => make("th", { scope: "col" }, String(at + 1))),
+  );
   const rows = many.map((row, at) =>
-    make("tr", {}, make("th", { scope: "row" }, make("span", { class: "line" }, `${at + 1}`), make("bdi", {}, texts[at])), row.map((score, to) => cell(score, strength(score), at, to))),
+    make(
+      "tr",
+      {},
+      make("th", { scope: "row" }, make("span", { class: "line" }, `${at + 1}`), make("bdi", {}, texts[at])),
+      row.map((score, to) => cell(score, strength(score), at, to)),
+    ),
   );
   find("heat-scroll").replaceChildren(make("table", {}, make("thead", {}, head), make("tbody", {}, rows)));
 }
 
 function cell(score, strength, row, column) {
-  const found = make("td", { class: row === column ? "same" : strength > 0.72 ? "strong" : strength > 0.5 ? "middling" : null }, score.toFixed(2).replace(/^(-?)0\./, "$1."));
+  const found = make(
+    "td",
+    { class: row === column ? "same" : strength > 0.72 ? "strong" : strength > 0.5 ? "middling" : null },
+    score.toFixed(2).replace(/^(-?)0\./, "$1."),
+  );
   found.style.setProperty("--strength", `${Math.round(strength * 100)}%`);
   Object.assign(found.dataset, { row, column, score: score.toFixed(3) });
   return found;
@@ -109,5 +131,11 @@ function cell(score, strength, row, column) {
 function describe(found) {
   if (!found?.dataset.score) return;
   const [one, other] = [state.texts[found.dataset.row], state.texts[found.dataset.column]];
-  find("heat-pair").replaceChildren(make("strong", {}, found.dataset.score), " ", make("bdi", {}, one), " ↔ ", make("bdi", {}, other));
+  find("heat-pair").replaceChildren(
+    make("strong", {}, found.dataset.score),
+    " ",
+    make("bdi", {}, one),
+    " ↔ ",
+    make("bdi", {}, other),
+  );
 }

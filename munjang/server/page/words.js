@@ -54,7 +54,8 @@ export const WORDS = {
     welcome: "Hits appear as you type.",
     welcome_count: "{passages} passages are in this index.",
     welcome_empty: "This index is empty. Add the first documents.",
-    welcome_none: "This server has no index to search in; start it with --index. The similarity of texts works all the same.",
+    welcome_none:
+      "This server has no index to search in; start it with --index. The similarity of texts works all the same.",
     no_embedder: "This server has no embedding model, so texts can't be compared.",
 
     close: "Close",
@@ -156,7 +157,8 @@ export const WORDS = {
     retrieved: "검색 순서",
     retrieved_alone: "검색 결과",
     reranked: "재정렬 순서",
-    no_reranker: "이 서버에는 재정렬 모델이 없어 순서가 하나뿐입니다. --reranker로 시작하면 두 순서를 나란히 보여 줍니다.",
+    no_reranker:
+      "이 서버에는 재정렬 모델이 없어 순서가 하나뿐입니다. --reranker로 시작하면 두 순서를 나란히 보여 줍니다.",
     searching: "찾는 중 …",
     reranking: "{count}, {ms}ms · 재정렬하는 중 …",
     found: "{count}, {ms}ms",
