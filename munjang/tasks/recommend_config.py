@@ -15,7 +15,7 @@ class RecommendConfig:
     """
 
     k: int = option("items to recommend", 10, "-k")
-    diversity: float = option("0: the nearest only; 1: as unlike each other as can be", 0.3)
+    diversity: float = option("0: the nearest only; 1: as unlike each other as can be", 0.2)
     pick: Literal["mmr", "determinantal"] = option(
         "how they are made unlike each other: from the nearest pick so far, or from all picks together", "mmr"
     )
