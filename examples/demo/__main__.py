@@ -68,10 +68,10 @@ def serve(bound: socket.socket, folder: Path, is_check: bool, opens_browser: boo
     """Load, index where needed, serve; a check ends by itself and says how it went."""
     warnings.simplefilter("ignore", TruncationWarning)
     log_to_stderr(is_quiet=True)
-    model, scorer = models.bi_encoder(), models.cross_encoder()
+    name, model = models.bi_encoder()
+    scorer = models.cross_encoder()
     index = corpus.open_index(folder, model)
-    rerankers = [] if scorer is None else [Reranker("re-ranker", scorer)]
-    service = Service([Embedder(Path(model.model.folder).name, model)], rerankers, index)
+    service = Service([Embedder(name, model)], [] if scorer is None else [Reranker(*scorer)], index)
     outcome: list[bool] = []
 
     def started() -> None:
