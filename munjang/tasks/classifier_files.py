@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError
@@ -16,34 +16,33 @@ from munjang.index import ModelMismatch
 from munjang.tasks.calibration import Calibration
 from munjang.tasks.linear_head import Head
 
-if TYPE_CHECKING:
-    from munjang.tasks.classify import Classifier
-
 FORMAT = 1
 FACTS, NUMBERS, ENCODER = "classifier.json", "head.safetensors", "encoder"
 SHAPES = {"weights": 2, "bias": 1, "scale": 1, "offset": 1}
+PLAIN = ("labels", "threshold", "is_multi_label", "method", "fingerprint", "is_unit", "report")  # as JSON holds them
 
 
-def save(classifier: "Classifier", folder: Path, with_model: bool) -> None:
-    """Write everything beside the place, then move it there in one step."""
+def save(folder: Path, fields: dict[str, Any], model: BiEncoder | None, with_model: bool) -> None:
+    """Write the fields of a classifier, and its model if asked, beside the place; then move all there in one step."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder} is there already; choose another name, or remove it first.")
-    if with_model and classifier.model is None:
+    if with_model and model is None:
         raise InputError("This classifier was fitted on vectors and has no model to save.")
     temporary = folder.with_name(folder.name + ".tmp")
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
     try:
         numbers = {
-            "weights": classifier.head.weights_CD,
-            "bias": classifier.head.bias_C,
-            "scale": classifier.calibration.scale_C,
-            "offset": classifier.calibration.offset_C,
+            "weights": fields["head"].weights_CD,
+            "bias": fields["head"].bias_C,
+            "scale": fields["calibration"].scale_C,
+            "offset": fields["calibration"].offset_C,
         }
         save_file({name: np.ascontiguousarray(value) for name, value in numbers.items()}, temporary / NUMBERS)
-        if with_model and classifier.model is not None:
-            classifier.model.save(temporary / ENCODER)
-        facts = _facts(classifier, with_model)
+        if with_model and model is not None:
+            model.save(temporary / ENCODER)
+        facts = {"format": FORMAT, "model": ENCODER if with_model else _place(model)}
+        facts |= {name: fields[name] for name in PLAIN} | {"labels": list(fields["labels"])}
         (temporary / FACTS).write_text(json.dumps(facts, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
         if folder.exists():
             folder.rmdir()
@@ -66,28 +65,19 @@ def load(folder: Path, model: BiEncoder | None, device: str | None) -> tuple[dic
             f"({model.fingerprint[:12]}). Load it without a model, or fit a classifier on this one."
         )
     fields = {
+        **{name: facts[name] for name in PLAIN},
         "labels": tuple(facts["labels"]),
         "head": Head(numbers["weights"], numbers["bias"]),
         "calibration": Calibration(numbers["scale"], numbers["offset"]),
-        **{name: facts[name] for name in ("threshold", "is_multi_label", "method", "fingerprint", "is_unit", "report")},
     }
     return fields, model
 
 
-def _facts(classifier: "Classifier", with_model: bool) -> dict[str, Any]:
-    model = classifier.model
-    where = None if model is None else ENCODER if with_model else os.path.abspath(model.model.folder)
-    return {
-        "format": FORMAT,
-        "labels": list(classifier.labels),
-        "threshold": classifier.threshold,
-        "is_multi_label": classifier.is_multi_label,
-        "method": classifier.method,
-        "model": where,
-        "fingerprint": classifier.fingerprint,
-        "is_unit": classifier.is_unit,
-        "report": dict(classifier.report),
-    }
+def _place(model: BiEncoder | None) -> str | None:
+    """Where a model was loaded from: a folder by its full name, or a name."""
+    if model is None:
+        return None
+    return str(model._options[0]) if model._options else os.path.abspath(model.model.folder)
 
 
 def _read(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -100,10 +90,9 @@ def _read(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         raise CheckpointError(f"{folder} can't be read as a classifier ({error}); copy it again.") from None
     if not isinstance(facts, dict) or facts.get("format", 0) > FORMAT:
         raise CheckpointError(f"{folder} was written by a newer version of Munjang; update this one.")
-    known = {"labels", "threshold", "is_multi_label", "method", "model", "fingerprint", "is_unit", "report"}
     shapes = {name: numbers[name].ndim for name in SHAPES if name in numbers}
     sizes = {len(value) for value in numbers.values()} | {len(facts.get("labels", ()))}
-    if known - facts.keys() or shapes != SHAPES or len(sizes) != 1:
+    if {*PLAIN, "model"} - facts.keys() or shapes != SHAPES or len(sizes) != 1:
         raise CheckpointError(f"{folder}: {FACTS} and {NUMBERS} are damaged, or not of one classifier; copy it again.")
     return facts, numbers
 

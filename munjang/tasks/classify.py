@@ -10,7 +10,7 @@ N rows, D width, C classes.
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +108,9 @@ class Classifier:
 
         `with_model` puts the encoder into it; None: where it was trained, and is nowhere else.
         """
-        classifier_files.save(self, Path(folder), self.method == "few_shot" if with_model is None else with_model)
+        mine = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "model"}
+        is_trained = self.method == "few_shot"
+        classifier_files.save(Path(folder), mine, self.model, is_trained if with_model is None else with_model)
 
     @classmethod
     def load(
