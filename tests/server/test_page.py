@@ -264,6 +264,20 @@ def test_server_gone_and_back(model: BiEncoder, visit: Visit) -> None:
         page.wait_for_selector("#banner", state="hidden")
 
 
+def test_a_busy_server_is_asked_again(site: Running, visit: Visit) -> None:
+    refusals = [{"status": 429, "headers": {"retry-after": "1"}, "json": {"error": "full", "error_type": "Overloaded"}}]
+    page = visit(site.url)
+    page.wait_for_selector("#fields .chip")
+    page.route("**/search", lambda route: route.fulfill(**refusals.pop()) if refusals else route.continue_())
+    page.fill("#query", TEXTS[6])
+    status_becomes(page, "The server is busy; trying again in 1 s.")
+    first_becomes(page, TEXTS[6])
+    refusals.append({"status": 500, "json": {"error": "<b>no</b>", "error_type": "Internal"}})
+    page.fill("#query", TEXTS[7])
+    status_becomes(page, "That didn't work: <b>no</b>")
+    assert texts(page, "retrieved")[0] == TEXTS[6]
+
+
 def test_keyboard(site: Running, visit: Visit) -> None:
     page = visit(f"{site.url}/#similarity")
     page.wait_for_selector("#heat-scroll td")
