@@ -17,7 +17,7 @@ def check_package_availability(package_name: str, owner: str) -> bool:
         found = metadata(package_name)
     except PackageNotFoundError:
         return False
-    page = found.get("Home-page", None)
+    page = found["Home-page"] if "Home-page" in found else None  # noqa: SIM401  # it has no get
     return found["Name"] == package_name and page is not None and owner in page
 
 

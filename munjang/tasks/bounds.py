@@ -19,6 +19,7 @@ from munjang.runtime.executor import apart
 
 SAMPLE = 1024  # rows of each side, to see how many pairs a bound lets through
 BASIS_SAMPLE = 16_384  # rows that decide the directions
+WORTH = 1 << 27  # scores from which on finding the bounds takes less than they save
 STEP = 16  # columns between two heads that are tried
 # A pair that is looked at in full costs as much as so many products of one column each per component: rows are fetched
 # from memory, and a product of blocks does more at once (2 cores with AVX-512, docs/log.md 2026-11-15).
@@ -46,7 +47,8 @@ def exact(a_AD: Tensor, b_BD: Tensor) -> Bounds:
 def bounds(a_AD: Tensor, b_BD: Tensor, floor: float) -> Bounds:
     """The cheapest bounds for finding the pairs that score at least `floor`."""
     width = a_AD.shape[1]
-    if floor <= 0 or not math.isfinite(floor) or width < 2 * STEP or min(len(a_AD), len(b_BD)) < SAMPLE:
+    is_small = min(len(a_AD), len(b_BD)) < SAMPLE or len(a_AD) * len(b_BD) < WORTH
+    if floor <= 0 or not math.isfinite(floor) or width < 2 * STEP or is_small:
         return exact(a_AD, b_BD)
     longest = math.sqrt(float(_squares(a_AD).max()) * float(_squares(b_BD).max()))
     dtype, share = _dtype(a_AD)

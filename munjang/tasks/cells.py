@@ -17,7 +17,7 @@ from munjang.tasks.scan import LARGE_TILE, TILE, Part, Plan
 from munjang.types import Bools, Ids, Ints
 
 NUM_PROBES = 16  # cells that a vector looks into
-SAMPLE = 24  # points a cell, to find the centres
+SAMPLE = 8  # points a cell, to find the centres: more take longer than they save
 ROUNDS = 6  # of k-means: centres need not be the best ones
 ROWS = 16_384  # at a time
 

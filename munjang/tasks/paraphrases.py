@@ -23,6 +23,7 @@ from munjang.tasks.bounds import bounds
 from munjang.tasks.cells import cell_tiles
 from munjang.tasks.scan import Plan, all_tiles, scan
 from munjang.tasks.vectors import unit_vectors
+from munjang.training.nearest import nearest
 from munjang.types import Floats, Ints
 
 MAX_EXACT = {"cpu": 250_000_000_000, "mps": 250_000_000_000}  # scores: some minutes on two cores
@@ -120,7 +121,10 @@ def _mine(
     """Look for pairs above a guess of the floor, and again above a lower one if it was too high."""
     expected = 1.3 * max_pairs
     while True:
-        floor = max(_guess(a, b, expected, max_neighbours), lowest)
+        guess = _guess(a, b, expected, max_neighbours)
+        if guess == -math.inf and max_neighbours is not None and len(a) * len(b) > SMALL:
+            return _of_nearest(a, b, max_pairs, lowest, max_neighbours, progress)
+        floor = max(guess, lowest)
         best = Best(max_pairs, floor, max_neighbours, a is b)
         near = bounds(a, b, floor)
         scan(a, b, near, plan_of(a, b, is_exact), best, progress)
@@ -128,6 +132,31 @@ def _mine(
         if len(scores) >= max_pairs or floor <= lowest:
             return Pairs(scores, rows, columns)
         expected *= 4
+
+
+def _of_nearest(
+    a: Tensor, b: Tensor, max_pairs: int, lowest: float, max_neighbours: int, progress: bool | None
+) -> Pairs:
+    """The pairs of each row and its nearest ones, where those are no more than are asked for."""
+    sides = [(a, b)] if a is b else [(a, b), (b, a)]
+    best = Best(max_pairs, lowest, None, a is b)
+    keys, values = [], []
+    for queries, others in sides:
+        own = np.arange(len(a)) if a is b else np.zeros(0, np.int64)
+        scores_QK, places_QK = nearest(
+            queries.cpu().numpy(), others.cpu().numpy(), max_neighbours, "dot", (own, own), a.device, progress
+        )
+        rows = np.repeat(np.arange(len(queries)), places_QK.shape[1])
+        ends = (rows, places_QK.reshape(-1)) if queries is a else (places_QK.reshape(-1), rows)
+        first, second = (np.minimum(*ends), np.maximum(*ends)) if a is b else ends
+        keys.append(first * len(b) + second)
+        values.append(scores_QK.reshape(-1))
+    key, place = np.unique(np.concatenate(keys), return_index=True)
+    scores = np.concatenate(values)[place]
+    is_kept = (scores >= lowest) & np.isfinite(scores)
+    best.add(key[is_kept] // len(b), key[is_kept] % len(b), scores[is_kept])
+    rows, columns, scores = best.found()
+    return Pairs(scores, rows, columns)
 
 
 def plan_of(a: Tensor, b: Tensor, is_exact: bool | None) -> Plan:

@@ -142,10 +142,6 @@ def test_modules_that_we_have() -> None:
     assert (quantize_embeddings, cos_sim) == (compat.quantize_embeddings, util.cos_sim)
     with pytest.raises(ImportError, match="semantic_search finds the nearest"):
         from munjang.compat.quantization import semantic_search_faiss  # noqa: F401
-    with pytest.raises(ImportError, match="semantic_search finds the nearest"):
-        util.paraphrase_mining(None, [])
-    with pytest.raises(ImportError, match="semantic_search finds the nearest"):
-        util.community_detection(None)
 
 
 def test_models_name_the_way(both: Both, both_scorers: Both) -> None:

@@ -35,6 +35,7 @@ def all_pairs(a: Floats, b: Floats | None) -> list[Pair]:
 def test_the_same_pairs_as_by_all_scores(is_two: bool, max_pairs: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SMALL", 1000)  # guess the floor here too, and use bounds
     monkeypatch.setattr(bounds, "SAMPLE", 64)
+    monkeypatch.setattr(bounds, "WORTH", 0)
     a, b = near(300), near(220, seed=1) if is_two else None
     expected = all_pairs(a, b)[:max_pairs]
     found = paraphrases(a, b, max_pairs=max_pairs, device="cpu")
@@ -49,14 +50,25 @@ def test_min_score_is_a_limit() -> None:
     assert {pair[1:] for pair in found} == {pair[1:] for pair in all_pairs(a, None) if pair.score >= 0.8}
 
 
+@pytest.mark.parametrize("small", [100, 10**9])
 @pytest.mark.parametrize("max_neighbours", [1, 5])
-def test_a_pair_counts_if_it_is_among_the_nearest_of_one_end(max_neighbours: int) -> None:
+def test_a_pair_counts_if_it_is_among_the_nearest_of_one_end(
+    max_neighbours: int, small: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "SMALL", small)  # by each row's nearest, or by all pairs
     a = near(300)
     scores = unit(a) @ unit(a).T
     np.fill_diagonal(scores, -2)
     best = np.argsort(-scores, axis=1)[:, :max_neighbours]
     expected = {tuple(sorted((row, int(column)))) for row in range(300) for column in best[row]}
     found = paraphrases(a, max_neighbours=max_neighbours, device="cpu")
+    assert {pair[1:] for pair in found} == expected
+    b = near(200, seed=1)
+    scores = unit(a) @ unit(b).T
+    forth, back = (np.argsort(-side, axis=1)[:, :max_neighbours] for side in (scores, scores.T))
+    expected = {(row, int(column)) for row in range(300) for column in forth[row]}
+    expected |= {(int(row), column) for column in range(200) for row in back[column]}
+    found = paraphrases(a, b, max_neighbours=max_neighbours, device="cpu")
     assert {pair[1:] for pair in found} == expected
 
 
