@@ -104,7 +104,7 @@ def _found(
     from munjang.tasks.topics import find_topics
 
     encoder, vectors = _encoded(options, texts)
-    model = find_topics(texts, encoder, config, vectors)
+    model = find_topics(texts, encoder, config, vectors, False if options.quiet else None)
     periods = None if times is None else topics_over_time(model, times)
     if options.save is not None:
         save_topics(model, options.save)

@@ -30,6 +30,7 @@ def find_candidates(
     stop_words: str | Collection[str] = "english",
     cut: str = "auto",
     min_texts: int = 1,
+    progress: bool | None = False,
 ) -> Candidates:
     """All phrases of `ngrams` words; a phrase in fewer than `min_texts` texts is left out.
 
@@ -41,7 +42,7 @@ def find_candidates(
     """
     check_ngrams(ngrams)
     ignored = stop_words_of(stop_words)
-    found = [set(phrases) for phrases in phrases_of(texts, ngrams, ignored, cut)]
+    found = [set(phrases) for phrases in phrases_of(texts, ngrams, ignored, cut, progress)]
     if min_texts > 1:
         counts = Counter(phrase for phrases in found for phrase in phrases)
         found = [{phrase for phrase in phrases if counts[phrase] >= min_texts} for phrases in found]
@@ -63,13 +64,17 @@ def given_candidates(
 
 
 def phrases_of(
-    texts: Sequence[str], ngrams: tuple[int, int], ignored: frozenset[str], cut: str = "auto"
+    texts: Sequence[str],
+    ngrams: tuple[int, int],
+    ignored: frozenset[str],
+    cut: str = "auto",
+    progress: bool | None = False,
 ) -> Iterator[list[str]]:
     """The phrases of each text, as often as it says them."""
     if cut not in CUTS:
         raise unknown("way to cut texts", cut, CUTS)
     is_nouns = [cut == "nouns" or (cut == "auto" and has_hangul(text)) for text in texts]
-    cut_nouns = iter(nouns([text for text, is_noun in zip(texts, is_nouns, strict=True) if is_noun]))
+    cut_nouns = iter(nouns([text for text, is_noun in zip(texts, is_nouns, strict=True) if is_noun], progress))
     for text, is_noun in zip(texts, is_nouns, strict=True):
         if is_noun:
             yield _noun_phrases(next(cut_nouns), ngrams, ignored)

@@ -13,6 +13,7 @@ import numpy as np
 from munjang.bi_encoder import BiEncoder
 from munjang.errors import InputError
 from munjang.nn.similarity import check_vectors, unit
+from munjang.runtime.progress import Progress
 from munjang.tasks.candidates import Candidates, find_candidates, given_candidates
 from munjang.tasks.diversity import marginal, max_sum, nearest
 from munjang.tasks.keyword_config import KeywordConfig as KeywordConfig  # here too: callers need both
@@ -47,7 +48,7 @@ def keywords(
     """
     config, texts = config or KeywordConfig(), as_texts(texts)
     if candidates is None:
-        found = find_candidates(texts, config.ngrams, config.stop_words, config.cut, config.min_texts)
+        found = find_candidates(texts, config.ngrams, config.stop_words, config.cut, config.min_texts, progress)
     else:
         found = given_candidates(texts, candidates, config.stop_words)
     if not found.phrases:
@@ -56,21 +57,23 @@ def keywords(
     encoded: Floats = model.encode([*(texts if vectors is None else ()), *found.phrases], progress=progress)
     ready = encoded[: len(texts)] if vectors is None else _checked(vectors, len(texts), model.dimension)
     steered = ready if seeds is None else _steered(model, ready, seeds)
-    return pick_keywords(found, unit(steered), unit(encoded[-len(found.phrases) :]), config)
+    return pick_keywords(found, unit(steered), unit(encoded[-len(found.phrases) :]), config, progress)
 
 
 def pick_keywords(
-    found: Candidates, texts_ND: Floats, phrases_CD: Floats, config: KeywordConfig
+    found: Candidates, texts_ND: Floats, phrases_CD: Floats, config: KeywordConfig, progress: bool | None = False
 ) -> list[list[Keyword]]:
     """Keywords from unit vectors of texts and of candidates.    N texts, C candidates, D width."""
     rows = []
-    for text_D, places in zip(texts_ND, found.of_texts, strict=True):
-        units = phrases_CD[places]
-        scores = units @ text_D
-        picks = _picked(scores, units, config)
-        # mmr picks the diverse before the near: as with the others, the nearest come first
-        order = picks[np.argsort(-scores[picks], kind="stable")]
-        rows.append([Keyword(found.phrases[places[pick]], float(scores[pick])) for pick in order])
+    with Progress(len(texts_ND), "picking keywords", enabled=progress) as counter:
+        for text_D, places in zip(texts_ND, found.of_texts, strict=True):
+            units = phrases_CD[places]
+            scores = units @ text_D
+            picks = _picked(scores, units, config)
+            # mmr picks the diverse before the near: as with the others, the nearest come first
+            order = picks[np.argsort(-scores[picks], kind="stable")]
+            rows.append([Keyword(found.phrases[places[pick]], float(scores[pick])) for pick in order])
+            counter.advance()
     return rows
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any, TypeAlias
 
+from munjang.runtime.progress import Progress
 from munjang.text.terms import HANGUL, has_kiwi
 
 # A noun, and what joins it to the next one in a phrase: " ", "의 ", or None where the phrase ends.
@@ -30,14 +31,14 @@ MIN_LEFT = 2  # syllables that must be left of a word: most words of one are no 
 _lock = threading.Lock()
 
 
-def nouns(texts: Sequence[str]) -> list[list[Noun]]:
+def nouns(texts: Sequence[str], progress: bool | None = False) -> list[list[Noun]]:
     """The nouns of each text in their order, compounds whole, in lower case.
 
     >>> nouns(["대한민국의 수도는 서울특별시이다."])
     [[('대한민국', '의 '), ('수도', None), ('서울특별시', None)]]
     """
     normal = [unicodedata.normalize("NFC", text) for text in texts]
-    return _by_morphemes(normal) if has_kiwi() else by_endings(normal)
+    return _by_morphemes(normal, progress) if has_kiwi() else by_endings(normal)
 
 
 def has_hangul(text: str) -> bool:
@@ -52,10 +53,15 @@ def _kiwi() -> Any:
     return Kiwi()
 
 
-def _by_morphemes(texts: list[str]) -> list[list[Noun]]:
+def _by_morphemes(texts: list[str], progress: bool | None) -> list[list[Noun]]:
     with _lock:  # loading takes a second, and one is enough
         kiwi = _kiwi()
-    return [_join(text, tokens) for text, tokens in zip(texts, kiwi.tokenize(texts), strict=True)]
+    found = []
+    with Progress(len(texts), "cutting Korean texts", enabled=progress) as counter:
+        for text, tokens in zip(texts, kiwi.tokenize(texts), strict=True):  # in threads of its own
+            found.append(_join(text, tokens))
+            counter.advance()
+    return found
 
 
 def _join(text: str, tokens: Sequence[Any]) -> list[Noun]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from munjang.errors import InputError, MissingExtra, unknown
 from munjang.evaluation.kmeans import kmeans
+from munjang.runtime.progress import Progress
 from munjang.tasks.topic_config import CLUSTERS
 from munjang.types import Floats, Ints
 
@@ -17,7 +18,9 @@ MOST = 160  # groups that are tried
 STEP = 1.4  # from one number that is tried to the next
 
 
-def group(points_ND: Floats, how: str, num_topics: int | None, min_size: int, seed: int) -> Ints:
+def group(
+    points_ND: Floats, how: str, num_topics: int | None, min_size: int, seed: int, progress: bool | None = False
+) -> Ints:
     """The group of each point; -1: none (HDBSCAN only)."""
     if how not in CLUSTERS:
         raise unknown("way to cluster", how, CLUSTERS)
@@ -25,7 +28,7 @@ def group(points_ND: Floats, how: str, num_topics: int | None, min_size: int, se
         return _dense(points_ND, min_size)
     num_distinct = len(np.unique(points_ND, axis=0))
     if num_topics is None:
-        num_topics = best_number(points_ND, min(len(points_ND) // max(min_size, 1), num_distinct), seed)
+        num_topics = best_number(points_ND, min(len(points_ND) // max(min_size, 1), num_distinct), seed, progress)
     if num_topics > num_distinct:
         raise InputError(
             f"num_topics={num_topics}, but there are only {num_distinct} different texts; ask for at most as many."
@@ -33,7 +36,7 @@ def group(points_ND: Floats, how: str, num_topics: int | None, min_size: int, se
     return kmeans(points_ND, num_topics, seed, num_starts=4).clusters_N
 
 
-def best_number(points_ND: Floats, most: int, seed: int = 0) -> int:
+def best_number(points_ND: Floats, most: int, seed: int = 0, progress: bool | None = False) -> int:
     """The number of groups that separates points best, by the mean silhouette to centres; 1 where nothing is apart.
 
     The simplified silhouette of a point is 1 - a / b: a to its own centre, b to the next one (Hruschka and others).
@@ -44,7 +47,11 @@ def best_number(points_ND: Floats, most: int, seed: int = 0) -> int:
     random = np.random.default_rng(seed)
     sample = points_ND if len(points_ND) <= SAMPLE else points_ND[random.choice(len(points_ND), SAMPLE, replace=False)]
     tried = sorted({min(round(2 * STEP**power), most) for power in range(40)})
-    scores = {number: silhouette(sample, number, seed) for number in tried}
+    scores = {}
+    with Progress(len(tried), "trying numbers of topics", enabled=progress) as counter:
+        for number in tried:
+            scores[number] = silhouette(sample, number, seed)
+            counter.advance()
     for _ in range(2):  # between the best and its neighbours
         ordered = sorted(scores)
         place = ordered.index(max(scores, key=lambda number: scores[number]))

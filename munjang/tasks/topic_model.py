@@ -110,6 +110,7 @@ def build(
     sums_GD: Floats,
     naming: Naming,
     fingerprint: str | None = None,
+    progress: bool | None = False,
 ) -> TopicModel:
     """A model from groups of texts: numbered by size, empty ones left out, with terms and typical texts."""
     sizes_G = np.bincount(group_of_N[group_of_N >= 0], minlength=len(sums_GD))
@@ -117,7 +118,7 @@ def build(
     number_of_G = np.full(len(sums_GD) + 1, NONE, np.int64)  # the last one is where -1 looks
     number_of_G[order] = np.arange(len(order))
     topic_of_N = number_of_G[group_of_N]
-    terms = terms_of(split(texts, topic_of_N, len(order)), naming.num_terms, naming.max_words)
+    terms = terms_of(split(texts, topic_of_N, len(order)), naming.num_terms, naming.max_words, progress)
     topics = []
     for number, each in enumerate(terms):
         rows = np.flatnonzero(topic_of_N == number)

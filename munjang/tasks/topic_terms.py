@@ -28,14 +28,18 @@ def split(texts: Sequence[str], topic_of_N: Ints, num_topics: int) -> list[list[
     return groups
 
 
-def terms_of(groups: Sequence[Sequence[str]], top: int, max_words: int = 1) -> list[Terms]:
+def terms_of(
+    groups: Sequence[Sequence[str]], top: int, max_words: int = 1, progress: bool | None = False
+) -> list[Terms]:
     """The best terms of each group of texts, with their weights.
 
     >>> terms_of([["a red apple", "an apple"], ["blue whales"]], top=1)
     [(('apple', ...),), (('blue', ...),)]
     """
+    if top == 0:  # asked for while groups still change
+        return [() for _ in groups]
     names: dict[str, str] = {}
-    numbered = [_numbered(group, names) for group in groups]
+    numbered = [_numbered(group, names, progress) for group in groups]
     words = {number: noun for noun, number in names.items()}
     found = class_terms(numbered, POOL * top, max_words=max_words)
     shown = [
@@ -47,10 +51,10 @@ def terms_of(groups: Sequence[Sequence[str]], top: int, max_words: int = 1) -> l
     ]
 
 
-def _numbered(texts: Sequence[str], names: dict[str, str]) -> list[str]:
+def _numbered(texts: Sequence[str], names: dict[str, str], progress: bool | None) -> list[str]:
     """Texts with Korean nouns as numbers: `class_terms` would cut them once more, without kiwipiepy into syllables."""
     is_korean = [has_hangul(text) for text in texts]
-    cut = iter(nouns([text for text, is_one in zip(texts, is_korean, strict=True) if is_one]))
+    cut = iter(nouns([text for text, is_one in zip(texts, is_korean, strict=True) if is_one], progress))
     found = []
     for text, is_one in zip(texts, is_korean, strict=True):
         if is_one:

@@ -45,32 +45,32 @@ def find_topics(
         raise InputError(f"There are {len(units_ND)} vectors for {len(texts)} texts.")
     if config.num_topics is not None and config.num_topics > len(texts):
         raise InputError(f"num_topics={config.num_topics}, but there are only {len(texts)} texts; ask for fewer.")
-    group_of_N = _grouped(units_ND, config)
+    group_of_N = _grouped(units_ND, config, progress)
     fingerprint = None if model is None else model.fingerprint
-    found = _built(texts, group_of_N, units_ND, Naming(config.num_terms, config.max_words), fingerprint)
+    found = _built(texts, group_of_N, units_ND, Naming(num_terms=0))
     if config.num_topics is not None and len(found.topics) > config.num_topics:
         found = reduce_topics(found, config.num_topics)
     if config.outliers == "nearest":
         found = reassign_outliers(found, units_ND)
-    if config.diversity and model is not None:
-        found = diversify_terms(found, model, config.diversity)
-    return found
+    naming = Naming(config.num_terms, config.max_words)
+    found = build(texts, found.topic_of_N, found.similarity_N, found.sums_TD, naming, fingerprint, progress)
+    return diversify_terms(found, model, config.diversity) if config.diversity and model is not None else found
 
 
-def _grouped(units_ND: Floats, config: TopicConfig) -> Ints:
+def _grouped(units_ND: Floats, config: TopicConfig, progress: bool | None) -> Ints:
     if len(units_ND) < 3 or not np.ptp(units_ND, axis=0).any():  # nothing to tell apart
         if config.num_topics not in (None, 1) and len(units_ND) != config.num_topics:
             raise InputError(f"num_topics={config.num_topics}, but all texts are alike; ask for 1.")
         return np.arange(len(units_ND)) % (config.num_topics or 1)
     points = reduce(units_ND, config.reduce, config.width, config.seed)
-    return group(points, config.cluster, config.num_topics, config.min_size, config.seed)
+    return group(points, config.cluster, config.num_topics, config.min_size, config.seed, progress)
 
 
-def _built(texts: list[str], group_of_N: Ints, units_ND: Floats, naming: Naming, fingerprint: str | None) -> TopicModel:
+def _built(texts: list[str], group_of_N: Ints, units_ND: Floats, naming: Naming) -> TopicModel:
     num_groups = int(group_of_N.max()) + 1
     is_in = group_of_N != NONE
     sums_GD = np.zeros((num_groups, units_ND.shape[1]), np.float32)
     np.add.at(sums_GD, group_of_N[is_in], units_ND[is_in])
     similarity_N = np.zeros(len(texts), np.float32)
     similarity_N[is_in] = np.einsum("nd,nd->n", units_ND[is_in], unit(sums_GD)[group_of_N[is_in]])
-    return build(texts, group_of_N, similarity_N, sums_GD, naming, fingerprint)
+    return build(texts, group_of_N, similarity_N, sums_GD, naming)
