@@ -97,14 +97,12 @@ def _reliability(before: Sequence[Sequence[float]] | None, after: Sequence[Seque
         for count, confidence, accuracy in bins:
             x, y = at(confidence, accuracy).split(",")
             told = f"{name}: {count:.0f} rows, confidence {confidence:.3f}, accuracy {accuracy:.3f}"
-            parts.append(
-                f'<circle cx="{x}" cy="{y}" r="{3 + 6 * (count / total) ** 0.5:.1f}" fill="{colour}"><title>{told}</title></circle>'
-            )
+            size = 3 + 6 * (count / total) ** 0.5
+            circle = f'<circle cx="{x}" cy="{y}" r="{size:.1f}" fill="{colour}">'
+            parts.append(f"{circle}<title>{told}</title></circle>")
     parts.append(f'<text x="{GAP + SIZE / 2}" y="{GAP + SIZE + 26}" text-anchor="middle">confidence</text>')
     parts.append(f'<text transform="translate(24 {GAP + SIZE / 2}) rotate(-90)" text-anchor="middle">accuracy</text>')
-    caption = (
-        "Green: calibrated; red: before; a larger point has more rows. On the dashed line, confidence is accuracy."
-    )
+    caption = "Green: calibrated; red: before; a larger point is more rows. On the dashed line confidence is accuracy."
     return _figure(SIZE + 2 * GAP, SIZE + 2 * GAP, parts, caption)
 
 
