@@ -78,10 +78,10 @@ class Run:
             found += [(int(path.name), line[1]) for line in lines if line[0] == word]
         return found
 
-    def wait_for(self, count: int, process: "subprocess.Popen[str]") -> None:
-        """Until so many blocks are written."""
+    def wait_for(self, count: int, process: "subprocess.Popen[str]", workers: int = 1) -> None:
+        """Until so many blocks are written, and so many workers have begun."""
         until = time.monotonic() + 240
-        while len(self.said("wrote")) < count:
+        while len(self.said("wrote")) < count or len({pid for pid, _ in self.said("compute")}) < workers:
             assert process.poll() is None, process.communicate()[0][-3000:]
             assert time.monotonic() < until, "the run does not get on"
             time.sleep(0.1)
@@ -147,14 +147,13 @@ def cluster() -> Iterator[Any]:
 
 
 @pytest.mark.slow
-def test_two_nodes_share_the_work_and_one_may_go(run: Run, cluster: Any) -> None:
-    os.environ["ENCODING_LOG"], os.environ["SLOW_S"] = str(run.log), "0.3"  # nodes start workers with our settings
-    os.environ["PYTHONPATH"] = str(ROOT)
+def test_two_nodes_share_the_work_and_one_may_go(run: Run, cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"ENCODING_LOG": run.log, "SLOW_S": 1.5, "PYTHONPATH": ROOT}.items():
+        monkeypatch.setenv(name, str(value))  # nodes start their workers with our settings
     nodes = [cluster.add_node(num_cpus=1) for _ in range(2)]
     cluster.wait_for_nodes()
-    process = run.start(slow_s=0.3, address=cluster.address)
-    run.wait_for(6, process)
-    assert len({pid for pid, _ in run.said("compute")}) == 2
+    process = run.start(slow_s=1.5, address=cluster.address)
+    run.wait_for(4, process, workers=2)  # one of them may begin long after the other
     cluster.remove_node(nodes[0], allow_graceful=False)
     run.finish(process)
     run.check(num_lost=1)
