@@ -25,8 +25,8 @@ from munjang.data.tables import read_texts
 from munjang.nn.similarity import unit
 from munjang.runtime.measure import processor
 from munjang.stores import open_store
+from munjang.stores.arrow import Columns
 from munjang.stores.base import Schema, Store
-from munjang.stores.loading import Columns
 from munjang.types import Floats, Ints
 
 K = 10

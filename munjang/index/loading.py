@@ -12,7 +12,7 @@ from munjang.bi_encoder import DOCUMENT_PROMPTS
 from munjang.errors import InputError
 from munjang.index.index import Index, stored_vectors
 from munjang.runtime.progress import Progress
-from munjang.stores.loading import Columns
+from munjang.stores.arrow import Columns
 from munjang.text.terms import terms
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from munjang.stores.filters import Filter, Scalar
 from munjang.types import Array, Floats
 
 if TYPE_CHECKING:
-    from munjang.stores.loading import Columns
+    from munjang.stores.arrow import Columns
 
 Value: TypeAlias = Scalar | None  # of a metadata field; None where a row does not have it
 KINDS = ("text", "int", "float", "bool")  # of metadata fields

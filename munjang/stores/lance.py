@@ -18,13 +18,14 @@ from typing import Any
 import numpy as np
 
 from munjang.errors import InputError, MissingExtra
+from munjang.stores.arrow import Columns
 from munjang.stores.base import Abilities, Found, Rows, Schema, StoreError
 from munjang.stores.checks import agreed, asked, check_fields, check_queries, check_rows, check_schema
 from munjang.stores.filters import Filter, check
 from munjang.stores.lance_folder import Folder, Record
 from munjang.stores.lance_search import Nearest, by_words
 from munjang.stores.lance_table import build_index, create_table, engine, missing_indexes, probes
-from munjang.stores.loading import Columns, check_columns
+from munjang.stores.loading import check_columns
 from munjang.types import Floats
 
 ABILITIES = Abilities(

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from munjang.stores.arrow import Columns, joined
 from munjang.stores.base import Schema
 from munjang.stores.checks import NEEDS_FULL
 from munjang.stores.lance_rows import arrow_schema
-from munjang.stores.loading import Columns, joined
 
 ESCAPED = r'["\\\x00-\x1f]'  # what JSON writes otherwise
 

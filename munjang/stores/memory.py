@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from munjang.errors import InputError
+from munjang.stores.arrow import Columns
 from munjang.stores.base import Abilities, Found, Rows, Schema, Value
 from munjang.stores.bm25 import Postings
 from munjang.stores.checks import DTYPES, NEEDS_FULL, asked, check_fields, check_queries, check_rows, check_schema
@@ -19,7 +20,7 @@ from munjang.stores.columns import Buffer, Column, rows_that_fit
 from munjang.stores.exact import candidates
 from munjang.stores.exact_gpu import OnGpu
 from munjang.stores.filters import RESERVED, Filter, check
-from munjang.stores.loading import Columns, as_rows, check_columns
+from munjang.stores.loading import as_rows, check_columns
 from munjang.stores.scoring import best, rescored
 from munjang.types import Array, Bools, Floats, Ints
 

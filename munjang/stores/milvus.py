@@ -20,10 +20,11 @@ from typing import Any
 import numpy as np
 
 from munjang.errors import InputError, MissingExtra
+from munjang.stores.arrow import Columns
 from munjang.stores.base import Abilities, Found, Rows, Schema, StoreError
 from munjang.stores.checks import agreed, asked, check_fields, check_queries, check_rows, check_schema
 from munjang.stores.filters import Filter, check
-from munjang.stores.loading import Columns, check_columns
+from munjang.stores.loading import check_columns
 from munjang.stores.milvus_client import MAX_BYTES, MAX_ROWS, Client
 from munjang.stores.milvus_where import ALWAYS, expression, key, within
 from munjang.stores.scoring import best, rescored

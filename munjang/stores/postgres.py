@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from munjang.errors import InputError
+from munjang.stores.arrow import Columns
 from munjang.stores.base import Abilities, Found, Rows, Schema, StoreError
 from munjang.stores.checks import agreed, asked, check_fields, check_queries, check_rows, check_schema
 from munjang.stores.filters import Filter, check
-from munjang.stores.loading import Columns, check_columns
+from munjang.stores.loading import check_columns
 from munjang.stores.postgres_connections import LOCK, Connections, explained, one, shown
 from munjang.stores.postgres_rows import (
     MAX_FIELDS,

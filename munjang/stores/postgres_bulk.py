@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from munjang.stores.arrow import Columns, joined
 from munjang.stores.base import Schema
-from munjang.stores.loading import Columns, joined
 from munjang.stores.postgres_rows import WIRE, kinds, vector_columns
 from munjang.types import Array
 
