@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from munjang.bi_encoder import BiEncoder
+from munjang.errors import InputError
 from munjang.evaluation.logistic import COSTS
 from munjang.evaluation.metrics.classification import best_f1
 from munjang.runtime.progress import Progress
@@ -60,6 +61,7 @@ def fit_all(
     report: dict[str, Any] = {"rows": len(vectors_ND), "labels": len(targets.names), "notes": _notes(targets, config)}
     has_NC, is_multi_label = targets.has_NC, targets.is_multi_label
     fold_N = _folds(targets, config)
+    _check_threshold(targets, config, fold_N, others)
     costs = COSTS if config.cost is None else (config.cost,)
     by_cost = _held_out(texts, vectors_ND, targets, model, config, fold_N, costs, progress)
     is_held = fold_N != NEVER
@@ -86,6 +88,17 @@ def fit_all(
     report |= _report(probabilities_NC, held, is_multi_label, threshold)
     report["temperature"] = float(1 / found.scale_C.mean())
     return Fitted(head, found, threshold, trained, report)
+
+
+def _check_threshold(targets: Targets, config: ClassifyConfig, fold_N: Ints, others: Any) -> None:
+    """What decides the threshold needs rows to decide with; refused now, not ignored later."""
+    if others is None and config.min_accuracy is None:
+        return
+    given = "min_accuracy" if others is None else "others"
+    if targets.is_multi_label:
+        raise InputError(f"With several labels a text the threshold is the one with the best F1; leave {given} out.")
+    if not (fold_N != NEVER).any():
+        raise InputError(f"{given} sets a threshold on held-out rows; give two examples of a label, and num_folds.")
 
 
 def _folds(targets: Targets, config: ClassifyConfig) -> Ints:

@@ -189,6 +189,14 @@ def test_what_is_refused(model: BiEncoder, items: object, labels: list[object], 
         Classifier.fit(items, labels, model)
 
 
+def test_a_threshold_needs_rows_to_be_chosen_on() -> None:
+    vectors = CENTRES.astype(np.float32)
+    with pytest.raises(InputError, match="others sets a threshold on held-out rows; give two examples of a label"):
+        Classifier.fit(vectors, ["ant", "bee", "cow"], others=-vectors)
+    with pytest.raises(InputError, match="the best F1; leave min_accuracy out"):
+        Classifier.fit(vectors, [["ant"], ["bee"], []], config=ClassifyConfig(min_accuracy=0.9))
+
+
 def test_settings_that_make_no_sense() -> None:
     with pytest.raises(InputError, match="Texts need a model"):
         Classifier.fit(["one", "two"], ["a", "b"])
