@@ -37,8 +37,9 @@ from munjang.scale.reading import Block, read_blocks
 from munjang.scale.spans import Choice, spans_of
 from munjang.scale.worker import Done, Worker, table_of
 from munjang.stores import open_store
+from munjang.stores.arrow import Columns
 from munjang.stores.base import Schema
-from munjang.stores.loading import Columns, as_rows
+from munjang.stores.loading import as_rows
 
 ROUNDS = 3
 DIMENSION = 384

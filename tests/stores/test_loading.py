@@ -7,8 +7,9 @@ import pytest
 
 from munjang.errors import InputError
 from munjang.stores import open_store
+from munjang.stores.arrow import Columns, joined
 from munjang.stores.base import Schema, Store
-from munjang.stores.loading import Columns, as_rows, joined
+from munjang.stores.loading import as_rows
 from tests.stores.servers import postgres_place
 
 pa = pytest.importorskip("pyarrow")
