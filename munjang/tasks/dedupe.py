@@ -7,7 +7,7 @@
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -88,7 +88,7 @@ def dedupe(
         graph = graph_of(*pairs_above(a_ND, None, threshold, is_exact, device, progress), len(left))
         some = None if words is None else [words[row] for row in left.tolist()]
         _drop_similar(graph, left, KEEP[keep](some, graph, len(left)), found)
-    return Deduplicated(found.left().tolist(), sorted(found.dropped, key=lambda each: each.index))
+    return Deduplicated(found.left().tolist(), found.resolved())
 
 
 class _Found:
@@ -104,6 +104,14 @@ class _Found:
     def drop(self, index: int, kept: int, score: float, reason: Reason, is_reference: bool = False) -> None:
         self.is_left[index] = False
         self.dropped.append(Dropped(index, kept, score, reason, is_reference))
+
+    def resolved(self) -> list[Dropped]:
+        """In the order of the texts, each with one that stays: what an equal one stayed for may have gone since."""
+        by_index = {each.index: each for each in self.dropped}
+        for index, each in by_index.items():
+            if not each.is_reference and not self.is_left[each.kept]:
+                by_index[index] = replace(by_index[each.kept], index=index)
+        return [by_index[index] for index in sorted(by_index)]
 
 
 def _sides(items: Any, vectors: Any, what: str) -> tuple[list[str] | None, Any]:

@@ -46,6 +46,14 @@ def test_which_one_stays() -> None:
     assert dedupe(["a", "b", "longer"], vectors=vectors, threshold=0.9, keep="longest").kept == [0, 2]
 
 
+def test_a_witness_stays_itself() -> None:
+    texts = ["one", "ONE", "one more"]
+    vectors = np.array([[1, 0], [1, 0], [0.99, 0.1]], np.float32)
+    found = dedupe(texts, vectors=vectors, threshold=0.9, keep="longest")
+    assert found.kept == [2]  # "ONE" equals "one", which then goes for the longer one
+    assert [(each.index, each.kept, each.reason) for each in found.dropped] == [(0, 2, "similar"), (1, 2, "similar")]
+
+
 def test_a_test_set_against_a_training_set() -> None:
     train, test = ["The cat sat.", "It rains"], ["it rains", "the dog", "cats sit", "cats sat"]
     train_vectors = np.eye(3, dtype=np.float32)[[0, 1]]

