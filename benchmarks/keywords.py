@@ -48,13 +48,18 @@ def timed(action: Callable[[], Any], is_gpu: bool) -> tuple[Any, float, float]:
 
 
 def agreement(ours: list[list[Keyword]], theirs: list[list[tuple[str, float]]]) -> dict[str, float]:
-    """The share of documents with the same keywords, and the largest difference of a keyword that both have."""
-    same, largest = 0, 0.0
-    for mine, given in zip(ours, theirs, strict=True):
-        scores = dict(given)
-        same += {each.text for each in mine} == set(scores)
-        largest = max([largest, *(abs(each.score - scores[each.text]) for each in mine if each.text in scores)])
-    return {"same_keywords": same / len(ours), "largest_difference": largest}
+    """The share of documents with the same keywords, and the largest difference of a keyword that both have.
+
+    By max-sum KeyBERT gives none where a document has fewer candidates than keywords asked for: counted apart.
+    """
+    rows = [(mine, dict(given)) for mine, given in zip(ours, theirs, strict=True) if given or not mine]
+    same = sum({each.text for each in mine} == set(scores) for mine, scores in rows)
+    gaps = [abs(each.score - scores[each.text]) for mine, scores in rows for each in mine if each.text in scores]
+    return {
+        "same_keywords": same / len(rows),
+        "largest_difference": max(gaps, default=0.0),
+        "only_ours": len(ours) - len(rows),
+    }
 
 
 def compare(texts: list[str], name: str, model: BiEncoder, peer: Any, rounds: int) -> dict[str, Any]:

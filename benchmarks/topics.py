@@ -1,7 +1,7 @@
 """Topics of StackOverflow titles, ours beside BERTopic's with the same vectors: V-measure and coherence.
 
     python -m venv V; V/bin/pip install -c constraints.txt torch bertopic
-    python -m benchmarks.topics --data FOLDER --bertopic V/bin/python [--vectors FILE.npy] [--out FILE.json]
+    python -m benchmarks.topics --data FOLDER --bertopic V/bin/python [--vectors FILE.npy] [--umap] [--out FILE.json]
 
 FOLDER has clustering/stackoverflow.tsv.xz (text, label). The V-measure takes texts of no topic as a group of their own,
 and once more over only those that have one. Coherence is NPMI over the titles (munjang/tasks/coherence.py) of the first
@@ -32,22 +32,20 @@ FILE = "clustering/stackoverflow.tsv.xz"
 PEER = ROOT / "benchmarks/peers/bertopic_topics.py"
 
 
-def ours(texts: list[str], vectors: Any, num_topics: int) -> dict[str, dict[str, Any]]:
+def ours(texts: list[str], vectors: Any, num_topics: int, has_umap: bool) -> dict[str, dict[str, Any]]:
     """Our sides, as the peer's script writes its own."""
-    configs = {
+    core = {
         "munjang, defaults": TopicConfig(),
         f"munjang, num_topics={num_topics}": TopicConfig(num_topics=num_topics),
+    }
+    umap = {
         f"munjang, umap, num_topics={num_topics}": TopicConfig(num_topics=num_topics, reduce="umap"),
         "munjang, umap, hdbscan": TopicConfig(reduce="umap", cluster="hdbscan"),
     }
     sides = {}
-    for name, config in configs.items():
+    for name, config in (core | umap if has_umap else core).items():
         start, cpu = time.perf_counter(), time.process_time()
-        try:
-            found = find_topics(texts, config=config, vectors=vectors)
-        except ImportError as why:
-            print(f"{name}: skipped, {why}")
-            continue
+        found = find_topics(texts, config=config, vectors=vectors)
         sides[name] = {
             "topics": found.topic_of_N.tolist(),
             "terms": [[term for term, _ in topic.terms] for topic in found.topics],
@@ -90,6 +88,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--bertopic", type=Path, help="Python of a venv with bertopic")
     parser.add_argument("--record", type=Path, help="a record that the peer's script has written already")
+    parser.add_argument("--umap", action="store_true", help="ours with UMAP too (needs umap-learn)")
     parser.add_argument("--vectors", type=Path, help="ready vectors of the titles")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
@@ -98,7 +97,7 @@ def main() -> None:
     labels = list(read_texts(options.data / FILE, column="label"))
     vectors = np.load(options.vectors) if options.vectors else BiEncoder.load(options.model).encode(texts)
     num_topics = len(set(labels))
-    sides, versions = ours(texts, vectors, num_topics), {}
+    sides, versions = ours(texts, vectors, num_topics, options.umap), {}
     if options.bertopic or options.record:
         peer = (
             json.loads(options.record.read_text())
