@@ -10,10 +10,12 @@ import numpy as np
 from munjang.errors import InputError, MissingExtra, unknown
 from munjang.evaluation.kmeans import kmeans
 from munjang.runtime.progress import Progress
+from munjang.tasks.reduce import BLOCK
 from munjang.tasks.topic_config import CLUSTERS
 from munjang.types import Floats, Ints
 
 SAMPLE = 10_000  # points on which numbers of groups are tried
+MOST_POINTS = 200_000  # from which centres are computed; the others go to the nearest one
 MOST = 160  # groups that are tried
 STEP = 1.4  # from one number that is tried to the next
 
@@ -26,14 +28,29 @@ def group(
         raise unknown("way to cluster", how, CLUSTERS)
     if how == "hdbscan":
         return _dense(points_ND, min_size)
-    num_distinct = len(np.unique(points_ND, axis=0))
+    num_distinct = _num_distinct(points_ND)
     if num_topics is None:
         num_topics = best_number(points_ND, min(len(points_ND) // max(min_size, 1), num_distinct), seed, progress)
     if num_topics > num_distinct:
         raise InputError(
             f"num_topics={num_topics}, but there are only {num_distinct} different texts; ask for at most as many."
         )
-    return kmeans(points_ND, num_topics, seed, num_starts=4).clusters_N
+    return _nearest_centres(points_ND, num_topics, seed)
+
+
+def _num_distinct(points_ND: Floats) -> int:
+    rows = np.ascontiguousarray(points_ND) + 0.0  # there are two zeros
+    return len(np.unique(rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1])))))
+
+
+def _nearest_centres(points_ND: Floats, num_groups: int, seed: int) -> Ints:
+    if len(points_ND) <= MOST_POINTS:
+        return kmeans(points_ND, num_groups, seed, num_starts=4).clusters_N
+    chosen = np.random.default_rng(seed).choice(len(points_ND), MOST_POINTS, replace=False)
+    centres_KD = kmeans(points_ND[np.sort(chosen)], num_groups, seed, num_starts=4).centres_KD
+    half_K = np.einsum("kd,kd->k", centres_KD, centres_KD) / 2
+    blocks = (points_ND[start : start + BLOCK] for start in range(0, len(points_ND), BLOCK))
+    return np.concatenate([(block @ centres_KD.T - half_K).argmax(1) for block in blocks])
 
 
 def best_number(points_ND: Floats, most: int, seed: int = 0, progress: bool | None = False) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 from munjang.bi_encoder import BiEncoder
 from munjang.errors import InputError
 from munjang.nn.similarity import unit
-from munjang.tasks.reduce import reduce
+from munjang.tasks.reduce import BLOCK, reduce
 from munjang.tasks.topic_changes import diversify_terms, reassign_outliers, reduce_topics
 from munjang.tasks.topic_config import TopicConfig as TopicConfig  # here too: callers need both
 from munjang.tasks.topic_groups import group
@@ -67,10 +67,12 @@ def _grouped(units_ND: Floats, config: TopicConfig, progress: bool | None) -> In
 
 
 def _built(texts: list[str], group_of_N: Ints, units_ND: Floats, naming: Naming) -> TopicModel:
-    num_groups = int(group_of_N.max()) + 1
-    is_in = group_of_N != NONE
-    sums_GD = np.zeros((num_groups, units_ND.shape[1]), np.float32)
-    np.add.at(sums_GD, group_of_N[is_in], units_ND[is_in])
-    similarity_N = np.zeros(len(texts), np.float32)
-    similarity_N[is_in] = np.einsum("nd,nd->n", units_ND[is_in], unit(sums_GD)[group_of_N[is_in]])
+    sums_GD = np.zeros((int(group_of_N.max()) + 1, units_ND.shape[1]), np.float32)
+    rows = np.flatnonzero(group_of_N != NONE)
+    blocks = [rows[start : start + BLOCK] for start in range(0, len(rows), BLOCK)]  # copies of all would not fit
+    for block in blocks:
+        np.add.at(sums_GD, group_of_N[block], units_ND[block])
+    similarity_N, centres_GD = np.zeros(len(texts), np.float32), unit(sums_GD)
+    for block in blocks:
+        similarity_N[block] = np.einsum("nd,nd->n", units_ND[block], centres_GD[group_of_N[block]])
     return build(texts, group_of_N, similarity_N, sums_GD, naming)

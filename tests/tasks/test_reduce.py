@@ -20,6 +20,12 @@ def test_components_are_those_of_scikit_learn(vectors: np.ndarray) -> None:
     np.testing.assert_allclose(ours, theirs * signs, atol=1e-4)
 
 
+def test_blocks_give_the_same(vectors: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = principal_components(vectors, 4)
+    monkeypatch.setattr("munjang.tasks.reduce.BLOCK", 7)
+    np.testing.assert_allclose(principal_components(vectors, 4), whole, atol=1e-4)
+
+
 def test_rows_are_at_length_one_for_clustering(vectors: np.ndarray) -> None:
     reduced = reduce(vectors, "pca", 5)
     assert reduced.shape == (40, 5)

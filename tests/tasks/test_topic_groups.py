@@ -40,6 +40,13 @@ def test_more_groups_than_different_points_are_refused() -> None:
         group(points, "kmeans", 4, 1, 0)
 
 
+def test_many_points_go_to_centres_of_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    points, groups = blobs(4)
+    monkeypatch.setattr("munjang.tasks.topic_groups.MOST_POINTS", 40)
+    monkeypatch.setattr("munjang.tasks.topic_groups.BLOCK", 7)
+    assert agreement(groups, group(points, "kmeans", 4, 5, 0)).v_measure == pytest.approx(1)
+
+
 def test_hdbscan_leaves_outliers() -> None:
     pytest.importorskip("sklearn")
     points, groups = blobs(3)
