@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # What goes with --static
 STATIC = (
     *("static", "model", "data", "output", "dimensions", "refine_epochs", "texts", "max_rows", "max_length"),
-    *("seed", "device", "quiet", "config"),
+    *("seed", "device", "dtype", "quiet", "config"),
 )
 
 
@@ -69,15 +69,14 @@ def _static(options: Options) -> int:
         raise InputError("Where to? Give -o OUT (output)")
     from pathlib import Path
 
-    from munjang.bi_encoder import BiEncoder
     from munjang.checkpoint.place import check_free
     from munjang.cli.export import texts_of
-    from munjang.training.static import StaticConfig, distill_static
+    from munjang.training.static import StaticConfig, distill_static, load_teacher
 
     check_free(Path(options.output))
     found = dict.fromkeys(text.strip() for path in options.data for text in texts_of(path, options.texts))
     texts = [text for text in found if text][: options.max_rows]
-    teacher = BiEncoder.load(options.model, options.device)
+    teacher = load_teacher(options.model, options.device, options.dtype)
     if options.max_length is not None:
         teacher.max_length = options.max_length
     config = StaticConfig(dimensions=options.dimensions, refine_epochs=options.refine_epochs, seed=options.seed)

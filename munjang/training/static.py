@@ -19,8 +19,10 @@ from torch import Tensor
 from munjang import checkpoint
 from munjang.bi_encoder import BiEncoder
 from munjang.errors import InputError
+from munjang.nn.encoder import Encoder
 from munjang.nn.heads import Normalize
 from munjang.nn.network import SentenceNetwork, StaticEncoder
+from munjang.nn.packed import can_pack
 from munjang.options import option
 from munjang.text.tokenizer import Tokenizer
 from munjang.training.static_refine import Lesson, refine
@@ -37,8 +39,8 @@ class StaticConfig:
     dimensions: int = option("components of the static vectors", 256)
     smoothing: float = option("share of all pieces at which a piece weighs half (SIF)", 1e-3)
     refine_epochs: int = option("how often the texts are gone through to refine the vectors; 0: never", 2)
-    learning_rate: float = option("highest learning rate of the refining", 1e-3)
-    batch_size: int = option("texts of a batch", 256)
+    learning_rate: float = option("highest learning rate of the refining", 5e-4)
+    batch_size: int = option("texts of a batch", 1024)
     seed: int = option("of everything that is drawn", 12)
 
 
@@ -56,6 +58,13 @@ class StaticReport:
             f"{self.num_texts:,} texts of {self.num_tokens / self.num_texts:.1f} pieces; mean cosine to the teacher on "
             f"texts held out: {self.cosine_before:.4f} before refining, {self.cosine_after:.4f} after"
         )
+
+
+def load_teacher(path: str, device: str | None = None, dtype: str | None = None) -> BiEncoder:
+    """A model to distill: on a CPU that can in 8 bits, twice as fast, which the student does not notice."""
+    teacher = BiEncoder.load(path, device, dtype)
+    is_ours = teacher.device.type == "cpu" and isinstance(teacher.network.encoder, Encoder)
+    return BiEncoder.load(path, "cpu", "int8") if dtype is None and is_ours and can_pack(torch.int8) else teacher
 
 
 def distill_static(
@@ -102,13 +111,13 @@ def _check(teacher: BiEncoder, config: StaticConfig) -> None:
 
 
 def _bodies(teacher: BiEncoder, texts: list[str]) -> tuple[Ids, Ints]:
-    """Flat pieces of all texts as far as the teacher reads them, and how many each has."""
+    """Flat pieces of all texts as far as the teacher reads them and they say something, and how many each has."""
     flat, lengths = teacher.tokenizer.bodies(texts)
     room = teacher.tokenizer.room(teacher.tokenizer.single)
-    if room is None:
-        return flat, lengths
-    within = np.arange(len(flat)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    return flat[within < room], np.minimum(lengths, room)
+    text_of = np.repeat(np.arange(len(texts)), lengths)
+    within = np.arange(len(flat)) - (np.cumsum(lengths) - lengths)[text_of]
+    is_kept = ~np.isin(flat, _silent(teacher.tokenizer)) & (within < (len(flat) if room is None else room))
+    return flat[is_kept], np.bincount(text_of[is_kept], minlength=len(texts)).astype(np.int64)
 
 
 def _pieces(teacher: BiEncoder, progress: bool | None) -> Tensor:

@@ -16,7 +16,7 @@ from munjang.training.static import StaticConfig, distill_static, principal, sta
 from tests.texts import mixed
 
 WORDS = " ".join(mixed(40, longest=12)).split()
-TEXTS = [" ".join(random.Random(row).sample(WORDS, 3)) for row in range(1500)]
+TEXTS = [" ".join(random.Random(row).sample(WORDS, 3)) + " ☃" * (row % 3) for row in range(1500)]
 CONFIG = StaticConfig(dimensions=16, refine_epochs=2, learning_rate=3e-3, batch_size=32)
 
 
