@@ -1,5 +1,6 @@
 """`munjang train` under torchrun, as a user starts it: two processes write what one writes."""
 
+import json
 import os
 import subprocess
 import sys
@@ -36,6 +37,8 @@ def test_two_processes_with_gathered_negatives_write_what_one_writes(tmp_path: P
     outputs = {number: tmp_path / f"with-{number}" for number in (1, 2)}
     for number, output in outputs.items():
         start(number, str(tiny_bert), str(data), "-o", str(output), *settings)
+    for number, output in outputs.items():
+        assert json.loads((tmp_path / f"{output.name}.training/run.json").read_text())["processes"] == number
     alone, shared = losses(outputs[1]), losses(outputs[2])
     assert len(alone) == len(shared) == 12  # 6 batches an epoch: the last one has a single pair
     assert np.abs(np.array(alone) - shared).max() < 2e-4
