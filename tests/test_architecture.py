@@ -30,6 +30,7 @@ OPTIONAL = {
     "pymilvus",
     "psycopg",
     "mteb",
+    "ray",
     "onnx",
     "onnxruntime",
     "pandas",
