@@ -84,9 +84,9 @@ def _columns(a_AD: Tensor, b_BD: Tensor, turn_DD: Tensor, floor: float, share: f
 def _turn(a_AD: Tensor, b_BD: Tensor) -> Tensor:
     """Directions by how much of the lengths they hold, the most first."""
     sides = (a_AD,) if b_BD is a_AD else (a_AD, b_BD)
-    samples = [side[:: max(len(side) // BASIS_SAMPLE, 1)].double() for side in sides]
-    moments_DD = sum((each.T @ each for each in samples), torch.zeros((), dtype=torch.float64, device=a_AD.device))
-    return torch.linalg.eigh(moments_DD.cpu())[1].flip(1).float().to(a_AD.device)
+    samples = [side[:: max(len(side) // BASIS_SAMPLE, 1)].cpu().double() for side in sides]
+    moments_DD = sum((each.T @ each for each in samples), torch.zeros((), dtype=torch.float64))
+    return torch.linalg.eigh(moments_DD)[1].flip(1).float().to(a_AD.device)
 
 
 def _short(vectors_ND: Tensor, head_DH: Tensor) -> Tensor:

@@ -1,8 +1,11 @@
 """Pairs of neighbouring cells only, where looking at all of them would take hours.    A and B rows, D width, K cells.
 
-The vectors of one side are put into cells by k-means, and each vector of the other meets the members of the cells
-whose centres are nearest to it. Not faiss: these are the same tiles, bounds and devices as in the exact search, a pair
-is found from either of its ends, and a threshold can be searched for instead of a number of neighbours.
+The vectors of one side are put into the cells of some of them, and each vector of the other meets the members of the
+cells whose centres are nearest to it. Centres are vectors by chance, not those of k-means: where there are many vectors
+there are many centres, so cells are of like size. With k-means, which spends its centres on what lies far out, two
+million vectors had ten times as many pairs to look at as even cells have (docs/log.md, 2026-11-15). Not faiss: these
+are the same tiles, bounds and devices as in the exact search, a pair is found from either of its ends, and a threshold
+can be searched for instead of a number of neighbours.
 """
 
 import math
@@ -12,23 +15,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from munjang.evaluation.kmeans import kmeans
 from munjang.tasks.scan import LARGE_TILE, TILE, Part, Plan
 from munjang.types import Bools, Ids, Ints
 
-NUM_PROBES = 16  # cells that a vector looks into
-SAMPLE = 8  # points a cell, to find the centres: more take longer than they save
-ROUNDS = 6  # of k-means: centres need not be the best ones
+NUM_PROBES = 32  # cells that a vector looks into
 ROWS = 16_384  # at a time
 
 
 def cell_tiles(a: Tensor, b: Tensor, num_probes: int = NUM_PROBES) -> Plan:
     """Tiles of the vectors of `a` that look into a cell and the vectors of `b` in that cell, for every cell."""
     num_cells = max(1, min(2 ** round(math.log2(1.5 * math.sqrt(len(b)))), len(b)))
-    num_probes = min(num_probes, num_cells)
-    sample = b[:: max(len(b) // (SAMPLE * num_cells), 1)]
-    centres = kmeans(sample.cpu().numpy(), num_cells, num_starts=1, max_rounds=ROUNDS).centres_KD
-    centres_KD = torch.from_numpy(centres).to(a.device)
+    chosen = np.random.default_rng(0).permutation(len(b))[:num_cells]
+    centres_KD = torch.unique(b[torch.from_numpy(np.sort(chosen)).to(b.device)], dim=0)
+    num_cells, num_probes = len(centres_KD), min(num_probes, len(centres_KD))
     looks_AP = _nearest(a, centres_KD, num_probes)
     home_B = looks_AP[:, 0] if a is b else _nearest(b, centres_KD, 1)[:, 0]
     members, first_member = _by_cell(home_B.astype(np.int64), num_cells)

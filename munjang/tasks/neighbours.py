@@ -7,9 +7,8 @@ import numpy as np
 import torch
 
 from munjang.errors import InputError
-from munjang.runtime.executor import apart, pick_device
-from munjang.tasks.bounds import bounds
-from munjang.tasks.paraphrases import plan_of
+from munjang.runtime.executor import pick_device
+from munjang.tasks.paraphrases import prepared
 from munjang.tasks.scan import scan
 from munjang.types import Floats, Ints
 
@@ -67,14 +66,10 @@ def pairs_above(
     if not math.isfinite(threshold):
         raise InputError(f"The threshold must be a number, not {threshold}.")
     found, where = _All(threshold), pick_device(device)
-
-    def search() -> None:
+    if len(a_ND) and (b_MD is None or len(b_MD)):
         a = torch.from_numpy(a_ND).to(where)
         b = a if b_MD is None else torch.from_numpy(b_MD).to(where)
-        scan(a, b, bounds(a, b, threshold), plan_of(a, b, is_exact), found, progress)
-
-    if len(a_ND) and (b_MD is None or len(b_MD)):
-        apart(search)
+        scan(a, b, *prepared(a, b, threshold, is_exact), found, progress)
     none = (np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.float32))
     rows, columns, scores = (np.concatenate(side) for side in zip(none, *found.parts, strict=True))
     return rows, columns, scores

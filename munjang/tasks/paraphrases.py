@@ -9,6 +9,7 @@ Pair(score=0.94, first=0, second=2)
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from munjang.bi_encoder import BiEncoder
 from munjang.errors import InputError
 from munjang.runtime.executor import apart, pick_device
 from munjang.tasks.best import Best
-from munjang.tasks.bounds import bounds
+from munjang.tasks.bounds import Bounds, bounds
 from munjang.tasks.cells import cell_tiles
 from munjang.tasks.scan import Plan, all_tiles, scan
 from munjang.tasks.vectors import unit_vectors
@@ -101,12 +102,9 @@ def mine(
     lowest = -math.inf if min_score is None else min_score
     where = pick_device(device)
 
-    def search() -> Pairs:
-        a = torch.from_numpy(a_AD).to(where)
-        b = a if b_BD is None else torch.from_numpy(b_BD).to(where)
-        return _mine(a, b, max_pairs, lowest, max_neighbours, is_exact, progress)
-
-    return apart(search)
+    a = torch.from_numpy(a_AD).to(where)
+    b = a if b_BD is None else torch.from_numpy(b_BD).to(where)
+    return _mine(a, b, max_pairs, lowest, max_neighbours, is_exact, progress)
 
 
 def _mine(
@@ -121,13 +119,12 @@ def _mine(
     """Look for pairs above a guess of the floor, and again above a lower one if it was too high."""
     expected = 1.3 * max_pairs
     while True:
-        guess = _guess(a, b, expected, max_neighbours)
+        guess = apart(partial(_guess, a, b, expected, max_neighbours))
         if guess == -math.inf and max_neighbours is not None and len(a) * len(b) > SMALL:
             return _of_nearest(a, b, max_pairs, lowest, max_neighbours, progress)
         floor = max(guess, lowest)
         best = Best(max_pairs, floor, max_neighbours, a is b)
-        near = bounds(a, b, floor)
-        scan(a, b, near, plan_of(a, b, is_exact), best, progress)
+        scan(a, b, *prepared(a, b, floor, is_exact), best, progress)
         rows, columns, scores = best.found()
         if len(scores) >= max_pairs or floor <= lowest:
             return Pairs(scores, rows, columns)
@@ -159,7 +156,12 @@ def _of_nearest(
     return Pairs(scores, rows, columns)
 
 
-def plan_of(a: Tensor, b: Tensor, is_exact: bool | None) -> Plan:
+def prepared(a: Tensor, b: Tensor, floor: float, is_exact: bool | None) -> tuple[Bounds, Plan]:
+    """What a scan for the pairs above a floor needs."""
+    return apart(lambda: (bounds(a, b, floor), _plan(a, b, is_exact)))
+
+
+def _plan(a: Tensor, b: Tensor, is_exact: bool | None) -> Plan:
     """Every pair, or those of neighbouring cells where there are too many."""
     limit = MAX_EXACT.get(a.device.type, MANY_EXACT)
     num_scores = len(a) * len(b) // (2 if a is b else 1)

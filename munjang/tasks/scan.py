@@ -21,7 +21,7 @@ from munjang.types import Bools, Floats, Ints
 TILE = {"cpu": (1024, 4096)}  # rows and columns: what a core's cache holds
 LARGE_TILE = (16_384, 16_384)  # on a GPU
 CHUNK = {"cpu": 512}  # pairs that are looked at in full at once
-LARGE_CHUNK = 1 << 19
+LARGE_CHUNK = 1 << 17
 CROWDED = 1 / 64  # a tile with a larger share of candidates is computed in full
 
 Part = slice | Tensor  # rows of one side: a run, or a list
@@ -60,7 +60,10 @@ def all_tiles(num_a: int, num_b: int, is_self: bool, device: torch.device) -> Pl
 
 
 def scan(a_AD: Tensor, b_BD: Tensor, near: Bounds, plan: Plan, sink: Sink, progress: bool | None = None) -> None:
-    """Hand every pair of the plan that scores at least the sink's floor to the sink."""
+    """Hand every pair of the plan that scores at least the sink's floor to the sink.
+
+    The threads are its own; the caller's only waits, so that Ctrl-C ends all of them.
+    """
     tiles, lock, stop = plan.tiles, threading.Lock(), threading.Event()
     is_cpu = a_AD.device.type == "cpu"
     num_workers = torch.get_num_threads() if is_cpu else 1

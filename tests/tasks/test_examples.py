@@ -1,27 +1,25 @@
-"""The examples of keywords and topics run as they are."""
+"""The examples of pairs, clusters and duplicates run, and say what they should."""
 
-import runpy
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.usefixtures("minilm")
-def test_keywords(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.argv", ["keywords.py"])
-    runpy.run_path(str(EXAMPLES / "keywords.py"))
-    shown = capsys.readouterr().out
-    assert "supervised learning" in shown
-    assert "자전거" in shown
-
-
-@pytest.mark.usefixtures("minilm")
-def test_topics(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.argv", ["topics.py", str(tmp_path)])
-    runpy.run_path(str(EXAMPLES / "topics.py"))
-    shown = capsys.readouterr().out.splitlines()
-    assert [line.split(",")[0].split(" ")[1] for line in shown[:3]] == ["30", "30", "30"]
-    assert shown[4] == "merged: [60, 30]"
-    assert (tmp_path / "map.html").stat().st_size > 10_000
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("paraphrases", "How do I reset my password?  =  I forgot my password, what can I do?"),
+        ("cluster", "4 texts, parcel, arrived: Where is my parcel?"),
+        ("dedupe", "test rows that stay: ['A child rides a bicycle.']"),
+    ],
+)
+def test_example(name: str, line: str, minilm: Path) -> None:
+    path = ROOT / "examples" / f"{name}.py"
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 40
+    done = subprocess.run([sys.executable, path, minilm], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert line in done.stdout
