@@ -23,11 +23,11 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from munjang import BiEncoder
-from munjang.tasks.calibration import expected_error
-from munjang.tasks.classify import Classifier
-from munjang.tasks.classify_config import ClassifyConfig
-from munjang.tasks.labelled import read_labelled
-from munjang.tasks.zero_shot import zero_shot
+from munjang.tasks.labels.calibration import expected_error
+from munjang.tasks.labels.classifier import Classifier
+from munjang.tasks.labels.config import ClassifyConfig
+from munjang.tasks.labels.reading import read_labelled
+from munjang.tasks.labels.zero_shot import zero_shot
 
 TEST_ROWS = 50  # of each label
 

@@ -24,7 +24,7 @@ from benchmarks.models import add_model, fill_model
 from munjang import BiEncoder
 from munjang.data.tables import read_texts
 from munjang.runtime.measure import processor
-from munjang.tasks.keywords import Keyword, KeywordConfig, keywords
+from munjang.tasks.phrases.keywords import Keyword, KeywordConfig, keywords
 
 # name: our settings, KeyBERT's, and the share of the documents (max-sum takes KeyBERT a minute for a few hundred)
 SETTINGS: dict[str, tuple[KeywordConfig, dict[str, Any], float]] = {
@@ -66,7 +66,7 @@ def compare(texts: list[str], name: str, model: BiEncoder, peer: Any, rounds: in
     """One setting, in turns."""
     config, theirs, share = SETTINGS[name]
     texts = texts[: max(2, round(len(texts) * share))]
-    sides = {"munjang": lambda: keywords(model, texts, config, progress=False)}
+    sides = {"munjang": lambda: keywords(texts, model, config, progress=False)}
     sides["keybert"] = lambda: peer.extract_keywords(texts, **theirs)
     clock: dict[str, list[float]] = {side: [] for side in sides}
     cpu: dict[str, list[float]] = {side: [] for side in sides}
@@ -112,7 +112,7 @@ def main() -> None:
         torch.set_num_threads(options.threads)
     model = BiEncoder.load(options.model, device=options.device, dtype=options.dtype, threads=options.threads)
     peer = KeyBERT(SentenceTransformer(str(options.model), device=options.device))
-    keywords(model, texts[:20])
+    keywords(texts[:20], model)
     peer.extract_keywords(texts[:20])
     record = {
         "when": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -21,7 +21,7 @@ import torch
 
 from munjang.compat import util as ours
 from munjang.runtime.measure import processor
-from munjang.tasks.communities import communities
+from munjang.tasks.clusters.communities import communities
 
 MAX_PAIRS = 500_000  # the incumbent's default
 

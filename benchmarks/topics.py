@@ -4,7 +4,7 @@
     python -m benchmarks.topics --data FOLDER --bertopic V/bin/python [--vectors FILE.npy] [--umap] [--out FILE.json]
 
 FOLDER has clustering/stackoverflow.tsv.xz (text, label). The V-measure takes texts of no topic as a group of their own,
-and once more over only those that have one. Coherence is NPMI over the titles (munjang/tasks/coherence.py) of the first
+and once more over only those that have one. Coherence is NPMI over the titles (tasks/topics/coherence.py) of the first
 ten terms of each topic, cut by the same words for both sides. Ours runs in turns with nothing: read the CPU seconds.
 """
 
@@ -24,8 +24,8 @@ from munjang import BiEncoder
 from munjang.data.tables import read_texts
 from munjang.evaluation.metrics.clustering import agreement
 from munjang.runtime.measure import processor
-from munjang.tasks.coherence import coherence
-from munjang.tasks.topics import TopicConfig, find_topics
+from munjang.tasks.topics.coherence import coherence
+from munjang.tasks.topics.find import TopicConfig, find_topics
 
 ROOT = Path(__file__).parents[1]
 FILE = "clustering/stackoverflow.tsv.xz"

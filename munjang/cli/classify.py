@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from munjang.cli.options import option
 from munjang.errors import InputError
-from munjang.tasks.classify_config import ClassifyConfig
+from munjang.tasks.labels.config import ClassifyConfig
 
 if TYPE_CHECKING:
     from munjang.types import Doubles
@@ -87,7 +87,7 @@ def run(options: Options) -> int:
 
 
 def _train(options: Options) -> int:
-    from munjang.tasks.labelled import read_labelled
+    from munjang.tasks.labels.reading import read_labelled
 
     if options.output is None:
         raise InputError("Where to? Give -o FOLDER for the classifier")
@@ -97,8 +97,8 @@ def _train(options: Options) -> int:
     texts, labels = read_labelled(options.inputs, options.column, options.label_column, options.separator)
     others = _texts(options, options.others) if options.others else None
     from munjang.bi_encoder import BiEncoder
-    from munjang.tasks.classify import Classifier
-    from munjang.tasks.classify_page import page
+    from munjang.tasks.labels.classifier import Classifier
+    from munjang.tasks.labels.page import page
 
     model = BiEncoder.load(options.model, device=options.device, threads=options.threads)
     config = ClassifyConfig(**{name: getattr(options, name) for name in FITTING})
@@ -119,7 +119,7 @@ def _predict(options: Options) -> int:
         raise InputError("No texts: munjang classify predict CLASSIFIER TEXTS...")
     texts, truth = _read(options, inputs)
     from munjang.bi_encoder import BiEncoder
-    from munjang.tasks.classify import Classifier
+    from munjang.tasks.labels.classifier import Classifier
 
     model = None if options.model is None else BiEncoder.load(options.model, options.device, threads=options.threads)
     made = Classifier.load(folder, model, options.device)
@@ -140,13 +140,13 @@ def _zero_shot(options: Options) -> int:
     made: Any
     if options.nli is not None:
         from munjang.cross_encoder import CrossEncoder
-        from munjang.tasks.zero_shot import NliClassifier
+        from munjang.tasks.labels.zero_shot import NliClassifier
 
         scorer = CrossEncoder.load(options.nli, device=options.device, threads=options.threads)
         made = NliClassifier.of(labels, scorer, options.template)
     else:
         from munjang.bi_encoder import BiEncoder
-        from munjang.tasks.zero_shot import TEMPERATURE, zero_shot
+        from munjang.tasks.labels.zero_shot import TEMPERATURE, zero_shot
 
         model = BiEncoder.load(options.model, device=options.device, threads=options.threads)
         made = zero_shot(labels, model, options.template or "{}", options.temperature or TEMPERATURE)
@@ -155,7 +155,7 @@ def _zero_shot(options: Options) -> int:
 
 def _read(options: Options, inputs: Any) -> tuple[list[str], list[Any] | None]:
     from munjang.data.writing import check_suffix, check_texts
-    from munjang.tasks.labelled import read_labelled
+    from munjang.tasks.labels.reading import read_labelled
 
     if options.threshold is not None and not 0 <= options.threshold <= 1:
         raise InputError(f"--threshold is a probability, 0 to 1, not {options.threshold}")
@@ -182,9 +182,9 @@ def _texts(options: Options, paths: Any) -> list[str]:
 
 
 def _answer(options: Options, made: Any, texts: list[str], truth: list[Any] | None) -> int:
-    from munjang.tasks.classify import answers
-    from munjang.tasks.classify_page import page
-    from munjang.tasks.classify_report import measure, truth_table
+    from munjang.tasks.labels.classifier import answers
+    from munjang.tasks.labels.page import page
+    from munjang.tasks.labels.report import measure, truth_table
 
     probabilities_NC = made.probabilities(texts, False if options.quiet else None)
     least = made.threshold if options.threshold is None else options.threshold

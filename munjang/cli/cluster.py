@@ -19,11 +19,11 @@ from munjang.cli.corpus import (
     write_page,
 )
 from munjang.cli.options import option
-from munjang.tasks.cluster_config import ClusterConfig
+from munjang.tasks.clusters.config import ClusterConfig
 
 if TYPE_CHECKING:
-    from munjang.tasks.clustering import Clustering
-    from munjang.tasks.groups import Group
+    from munjang.tasks.clusters.clustering import Clustering
+    from munjang.tasks.clusters.groups import Group
     from munjang.types import Floats
 
 MAX_POINTS = 3000  # of a picture
@@ -43,14 +43,14 @@ def run(options: Options) -> int:
     check_outputs(options, options.output, options.summary)
     texts = read_corpus(options, options.inputs)
     from munjang.data.writing import check_texts, write_table
-    from munjang.tasks.clustering import cluster
-    from munjang.tasks.groups import groups_of
+    from munjang.tasks.clusters.clustering import cluster
+    from munjang.tasks.clusters.groups import groups_of
 
     check_texts(Path(options.output), texts)
     config = ClusterConfig(**{each.name: getattr(options, each.name) for each in fields(ClusterConfig)})
     vectors = corpus_vectors(options, texts, options.vectors, load_model(options))
     progress = False if options.quiet else None
-    found = cluster(vectors, config, device=options.device, progress=progress)
+    found = cluster(vectors, config=config, device=options.device, progress=progress)
     groups = groups_of(found, vectors, texts, num_keywords=options.num_keywords)
     write_table(
         Path(options.output), {"row": list(range(len(texts))), "cluster": found.labels_N.tolist(), "text": texts}

@@ -12,7 +12,7 @@ from typing import Literal
 from munjang.cli.options import option
 from munjang.data.tables import read_texts
 from munjang.errors import InputError
-from munjang.tasks.keyword_config import KeywordConfig
+from munjang.tasks.phrases.config import KeywordConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,12 +58,12 @@ def run(options: Options) -> int:
         raise InputError(f"There are no texts in {', '.join(options.inputs)}")
     given = None if options.candidates is None else [text for text in read_texts(options.candidates) if text.strip()]
     from munjang.bi_encoder import BiEncoder
-    from munjang.tasks.keywords import keywords
-    from munjang.tasks.keywords_page import write_keywords
+    from munjang.tasks.phrases.keywords import keywords
+    from munjang.tasks.phrases.page import write_keywords
 
     config = KeywordConfig(**{each.name: getattr(options, each.name) for each in fields(KeywordConfig)})
     model = BiEncoder.load(options.model, device=options.device, dtype=options.dtype, threads=options.threads)
-    rows = keywords(model, texts, config, given, options.seeds or None, progress=False if options.quiet else None)
+    rows = keywords(texts, model, config, given, options.seeds or None, progress=False if options.quiet else None)
     found = [(place, each.text, round(each.score, 4)) for place, row in enumerate(rows) for each in row]
     columns = list(map(list, zip(*found, strict=True))) or [[], [], []]
     write_table(output, dict(zip(("row", "keyword", "score"), columns, strict=True)))

@@ -21,7 +21,7 @@ from munjang.cli.options import option
 from munjang.errors import InputError
 
 if TYPE_CHECKING:
-    from munjang.tasks.paraphrases import Pairs
+    from munjang.tasks.pairs.paraphrases import Pairs
 
 SHOWN = 300  # pairs of a page
 
@@ -68,8 +68,8 @@ def run(options: Options) -> int:
 
 
 def _pairs(options: Options, texts: list[str], others: list[str] | None) -> "Pairs":
-    from munjang.tasks.bitext import bitext
-    from munjang.tasks.paraphrases import Pairs, paraphrases
+    from munjang.tasks.pairs.bitext import bitext
+    from munjang.tasks.pairs.paraphrases import Pairs, paraphrases
 
     progress = False if options.quiet else None
     model = load_model(options)

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from munjang.cli.options import option
 from munjang.errors import InputError
-from munjang.tasks.recommend_config import RecommendConfig
+from munjang.tasks.items.config import RecommendConfig
 
 if TYPE_CHECKING:  # numpy and torch stay out of --help
     from munjang.bi_encoder import BiEncoder
     from munjang.index import Index
-    from munjang.tasks.catalogue import Items
-    from munjang.tasks.recommend import Recommendation
+    from munjang.tasks.items.catalogue import Items
+    from munjang.tasks.items.recommend import Recommendation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +57,7 @@ def run(options: Options) -> int:
     """Read items, find their vectors, choose, explain, write."""
     _check(options)
     from munjang.index import Index
-    from munjang.tasks.recommend import explain, recommend
+    from munjang.tasks.items.recommend import explain, recommend
 
     config = RecommendConfig(**{each.name: getattr(options, each.name) for each in fields(RecommendConfig)})
     items: Items | Index
@@ -68,7 +68,7 @@ def run(options: Options) -> int:
     model = items.model
     found = recommend(items, options.like, options.dislike, options.need, config, options.exclude)
     if options.keywords and model is not None:
-        from munjang.tasks.keywords import KeywordConfig
+        from munjang.tasks.phrases.keywords import KeywordConfig
 
         wanted = KeywordConfig(top=options.keywords, pick="mmr", diversity=0.3)
         found = explain(found, model, options.need, wanted)
@@ -102,7 +102,7 @@ def _check(options: Options) -> None:
 
 def _items(options: Options) -> "Items":
     from munjang.data.documents import Reading, read_documents
-    from munjang.tasks.catalogue import Items
+    from munjang.tasks.items.catalogue import Items
 
     reading = Reading(options.column, options.id_column, fields=(), is_lines=True)
     rows = list(read_documents(options.inputs, reading))
@@ -154,8 +154,8 @@ def _write(options: Options, found: "Sequence[Recommendation]") -> None:
 
 def _write_page(options: Options, found: "Sequence[Recommendation]", items: "Items | Index") -> None:
     from munjang.data.files import replacing
-    from munjang.tasks.catalogue import Items
-    from munjang.tasks.recommend_page import page
+    from munjang.tasks.items.catalogue import Items
+    from munjang.tasks.items.page import page
 
     title = options.need or f"For who likes {', '.join(options.like)}"
     ids, vectors = (items.ids, items.vectors_ND) if isinstance(items, Items) else ((), None)

@@ -14,10 +14,10 @@ from munjang.data.columns import choose_text, found
 from munjang.data.files import label
 from munjang.data.tables import Broken, place, read_rows, read_texts
 from munjang.errors import InputError
-from munjang.tasks.topic_config import TopicConfig
+from munjang.tasks.topics.config import TopicConfig
 
 if TYPE_CHECKING:  # numpy and torch stay out of --help
-    from munjang.tasks.topic_model import TopicModel
+    from munjang.tasks.topics.model import TopicModel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,10 +98,10 @@ def _check(options: Options, config: TopicConfig) -> None:
 def _found(
     options: Options, config: TopicConfig, texts: list[str], times: list[Any] | None
 ) -> "tuple[Any, Any, TopicModel]":
-    from munjang.tasks.topic_files import save_topics
-    from munjang.tasks.topic_map import write_map
-    from munjang.tasks.topic_times import topics_over_time
-    from munjang.tasks.topics import find_topics
+    from munjang.tasks.topics.files import save_topics
+    from munjang.tasks.topics.find import find_topics
+    from munjang.tasks.topics.map import write_map
+    from munjang.tasks.topics.times import topics_over_time
 
     encoder, vectors = _encoded(options, texts)
     model = find_topics(texts, encoder, config, vectors, False if options.quiet else None)
@@ -120,7 +120,7 @@ def _found(
 
 
 def _assigned(options: Options, texts: list[str]) -> "tuple[Any, Any, TopicModel]":
-    from munjang.tasks.topic_files import load_topics
+    from munjang.tasks.topics.files import load_topics
 
     model = load_topics(str(options.load))
     encoder, vectors = _encoded(options, texts)

@@ -9,9 +9,9 @@ from torch import Tensor
 
 from munjang.compat.similarity_functions import as_rows, as_tensor, cos_sim, dot_score
 from munjang.errors import InputError
-from munjang.tasks.best import Best
-from munjang.tasks.communities import communities
-from munjang.tasks.paraphrases import mine
+from munjang.tasks.clusters.communities import communities
+from munjang.tasks.pairs.best import Best
+from munjang.tasks.pairs.paraphrases import mine
 from munjang.tasks.vectors import unit_vectors
 
 Score = Callable[[Tensor, Tensor], Tensor]

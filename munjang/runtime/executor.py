@@ -193,7 +193,7 @@ class Executor:
                 self._pools, self._pid = {}, os.getpid()
             if is_narrow not in self._pools:
                 workers, threads = (self.num_workers, 1) if is_narrow else (1, self.threads)
-                self._pools[is_narrow] = ThreadPoolExecutor(workers, "munjang", _set_threads, (threads,))
+                self._pools[is_narrow] = ThreadPoolExecutor(workers, "munjang", set_threads, (threads,))
             return self._pools[is_narrow]
 
     def _run(self, batch: Packed, forward: Callable[[Packed], Tensor], keeps_device: bool) -> Result:
@@ -236,7 +236,7 @@ def _lock_of(locks: dict[int, threading.Lock]) -> threading.Lock:
     return locks.setdefault(os.getpid(), threading.Lock())
 
 
-def _set_threads(number: int | None) -> None:
+def set_threads(number: int | None) -> None:
     """Let torch use so many cores from this thread, and leave the setting of all others alone."""
     if number is None:
         return

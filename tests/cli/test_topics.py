@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from munjang.cli import main
-from tests.tasks.topics_made import made
+from tests.tasks.topics.made import made
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from munjang import BiEncoder
 from munjang.compat.bertopic import bertopic_embedder
 from munjang.errors import MissingExtra
-from munjang.tasks.topics import TopicConfig, find_topics
+from munjang.tasks.topics.find import TopicConfig, find_topics
 
 SUBJECTS = {
     "cats": ["The {} cat sleeps on the sofa.", "A {} kitten purrs in the garden."],

@@ -1,0 +1,1 @@
+"""Groups of texts: k-means, agglomerative, HDBSCAN, communities; and what each is about."""

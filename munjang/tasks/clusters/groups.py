@@ -1,0 +1,52 @@
+"""What a cluster is about: its most typical texts and its own words.    N rows, D width."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from munjang.tasks.clusters.clustering import Clustering
+from munjang.tasks.terms_of_groups import class_terms
+from munjang.types import Floats, Ints
+
+
+@dataclass(frozen=True)
+class Group:
+    """One cluster. The representatives are places, the most typical first."""
+
+    label: int
+    size: int
+    representatives: list[int]
+    keywords: list[str]
+
+
+def typical(vectors_MD: Floats) -> Ints:
+    """Places from the most typical on: by the mean cosine with all others, which is that with their centre."""
+    centre_D = vectors_MD.mean(0, dtype=np.float64).astype(np.float32)
+    return np.argsort(-(vectors_MD @ centre_D), kind="stable")
+
+
+def groups_of(
+    found: Clustering,
+    vectors_ND: Floats,
+    texts: Sequence[str] | None = None,
+    num_representatives: int = 3,
+    num_keywords: int = 8,
+) -> list[Group]:
+    """Every cluster with its representatives and, where there are texts, the words that tell it from the others.
+
+    The vectors should be of length one, as `unit_vectors` gives them.
+    """
+    order = np.argsort(found.labels_N, kind="stable")
+    limits = np.searchsorted(found.labels_N[order], np.arange(found.num_clusters + 1))
+    members = [order[start:stop] for start, stop in pairwise(limits.tolist())]
+    keywords: list[list[str]] = [[] for _ in members]
+    if texts is not None:
+        weighed = class_terms([[texts[row] for row in rows.tolist()] for rows in members], top=num_keywords)
+        keywords = [[term for term, _ in each] for each in weighed]
+    groups = []
+    for label, rows in enumerate(members):
+        chosen = rows[typical(vectors_ND[rows])[:num_representatives]]
+        groups.append(Group(label, len(rows), chosen.tolist(), keywords[label]))
+    return groups

@@ -1,0 +1,1 @@
+"""Texts that say what another says, dropped with the reason."""

@@ -1,0 +1,1 @@
+"""Recommendations: items like this one, or for what somebody likes."""

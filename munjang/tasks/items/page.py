@@ -1,0 +1,81 @@
+"""Recommendations as one page that needs nothing else: the items with their reasons, and a map of the catalogue.
+
+N items, D width.
+"""
+
+from collections.abc import Collection, Sequence
+from html import escape
+
+import numpy as np
+
+from munjang.tasks.items.recommend import Recommendation
+from munjang.types import Doubles, Floats
+
+SIZE, MARGIN = 560, 16  # pixels of the map, and around its points
+MAX_POINTS = 3000  # that are drawn; more would only be a cloud
+COLOURS = {"other": "#c5cdca", "liked": "#0b6e4f", "disliked": "#c8553d", "recommended": "#3d5a80"}
+STYLE = (
+    "body{font-family:system-ui,sans-serif;max-width:1000px;margin:2em auto;padding:0 1em}"
+    "body{color:#1c2321;background:#fff}"
+    "ol{padding-left:1.4em}li{margin:.8em 0}.bar{height:6px;background:#3d5a80;border-radius:3px}"
+    ".key{display:inline-block;background:#eef2f1;border-radius:4px;padding:0 .5em;margin-right:.4em;font-size:.85em}"
+    ".why,figcaption{color:#5d6966;font-size:.9em}figure{margin:1.5em 0}"
+)
+
+
+def page(
+    title: str,
+    found: Sequence[Recommendation],
+    ids: Sequence[str] = (),
+    vectors_ND: Floats | None = None,
+    likes: Collection[str] = (),
+    dislikes: Collection[str] = (),
+) -> str:
+    """An HTML page; with the ids and vectors of the catalogue, a map of it too."""
+    best = max([each.score for each in found], default=1.0)
+    body = [f"<h1>{escape(title)}</h1>", "<ol>", *(_item(each, best) for each in found), "</ol>"]
+    if not found:
+        body.append("<p>Nothing is left to recommend.</p>")
+    if vectors_ND is not None and len(vectors_ND) > 2:
+        kinds = dict.fromkeys(likes, "liked") | dict.fromkeys(dislikes, "disliked")
+        kinds |= {each.id: "recommended" for each in found}
+        body.append(_map(ids, flat(vectors_ND), kinds))
+    head = f'<!doctype html><html><head><meta charset="utf-8"><title>{escape(title)}</title>'
+    return "\n".join([f"{head}<style>{STYLE}</style></head><body>", *body, "</body></html>\n"])
+
+
+def flat(vectors_ND: Floats) -> Doubles:
+    """Two coordinates from 0 to 1: the two directions in which the vectors differ most."""
+    centred = vectors_ND.astype(np.float64) - vectors_ND.mean(0)
+    directions = np.linalg.eigh(centred.T @ centred)[1][:, -2:]
+    plane_N2 = centred @ directions
+    low, high = plane_N2.min(0), plane_N2.max(0)
+    return (plane_N2 - low) / np.maximum(high - low, 1e-12)
+
+
+def _item(each: Recommendation, best: float) -> str:
+    share = max(each.score, 0) / best if best > 0 else 0
+    keys = "".join(f'<span class="key">{escape(word)}</span>' for word in each.keywords)
+    why = f"like {escape(each.because)}" if each.because is not None else "fits the need"
+    return (
+        f"<li><b>{escape(each.id)}</b> {escape(each.text[:300])}"
+        f'<div class="bar" style="width:{100 * share:.0f}%"></div>'
+        f'<div class="why">{each.score:.3f}, {why} {keys}</div></li>'
+    )
+
+
+def _map(ids: Sequence[str], plane_N2: Doubles, kinds: dict[str, str]) -> str:
+    rows = list(range(len(ids)))
+    if len(rows) > MAX_POINTS:
+        step = len(rows) / MAX_POINTS
+        rows = sorted({int(place * step) for place in range(MAX_POINTS)} | {r for r in rows if ids[r] in kinds})
+    rows.sort(key=lambda row: ids[row] in kinds)  # what matters is drawn last, on top
+    parts = []
+    for row in rows:
+        kind = kinds.get(ids[row], "other")
+        x, y = MARGIN + (SIZE - 2 * MARGIN) * plane_N2[row]
+        circle = f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{3 if kind == "other" else 6}" fill="{COLOURS[kind]}">'
+        parts.append(f"{circle}<title>{escape(ids[row])} ({kind})</title></circle>")
+    drawing = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {SIZE} {SIZE}" width="{SIZE}" height="{SIZE}">'
+    caption = "The catalogue from above: green is liked, red disliked, blue recommended; near items are alike."
+    return "\n".join(["<figure>", drawing, *parts, f"</svg><figcaption>{caption}</figcaption></figure>"])

@@ -1,0 +1,1 @@
+"""Texts to labels: from many examples, from a few, or from descriptions alone."""

@@ -1,0 +1,1 @@
+"""Keywords: the phrases of a text that are nearest to it."""

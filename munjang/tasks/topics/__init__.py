@@ -1,0 +1,1 @@
+"""Topics of a pile of texts: found, named, changed, followed over time, drawn."""

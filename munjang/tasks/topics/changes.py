@@ -1,0 +1,94 @@
+"""Topics changed after they were found: merged, reduced in number, outliers given away, other terms.
+
+Each gives a new model, numbered by size.    N texts, T topics, D width.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from munjang.bi_encoder import BiEncoder
+from munjang.errors import InputError
+from munjang.tasks.topics.model import NONE, TopicModel, build
+from munjang.tasks.topics.terms import POOL, diversify, split, terms_of
+from munjang.tasks.vectors import unit_vectors
+from munjang.types import Ints
+
+
+def merge_topics(found: TopicModel, groups: Sequence[Sequence[int]]) -> TopicModel:
+    """Topics put together: `merge_topics(found, [[0, 3], [1, 4, 5]])`."""
+    target_T = np.arange(len(found.topics))
+    seen: set[int] = set()
+    for group in groups:
+        for number in group:
+            if not 0 <= number < len(found.topics):
+                raise InputError(f"There is no topic {number}; they are numbered 0 to {len(found.topics) - 1}.")
+            if number in seen:
+                raise InputError(f"Topic {number} is named twice; it can go into one group only.")
+            seen.add(number)
+            target_T[number] = group[0]
+    return _moved(found, target_T)
+
+
+def reduce_topics(found: TopicModel, num_topics: int) -> TopicModel:
+    """At most so many topics: the two whose texts are most alike on average are merged, again and again."""
+    if num_topics < 1:
+        raise InputError(f"num_topics must be at least 1, not {num_topics}.")
+    target_T = np.arange(len(found.topics))
+    sums_TD = found.sums_TD.astype(np.float64)
+    sizes_T = np.array([topic.size for topic in found.topics], np.float64)
+    alike_TT = sums_TD @ sums_TD.T / np.outer(sizes_T, sizes_T)  # the mean cosine of two topics' texts
+    np.fill_diagonal(alike_TT, -np.inf)
+    for _ in range(len(found.topics) - num_topics):
+        kept, gone = sorted(divmod(int(alike_TT.argmax()), len(alike_TT)))
+        target_T[target_T == gone] = kept
+        sums_TD[kept] += sums_TD[gone]
+        sizes_T[kept] += sizes_T[gone]
+        is_left = np.isin(np.arange(len(sizes_T)), target_T)
+        is_left[kept] = False
+        row = np.where(is_left, sums_TD @ sums_TD[kept] / (sizes_T * sizes_T[kept]), -np.inf)
+        alike_TT[kept], alike_TT[:, kept] = row, row
+        alike_TT[gone], alike_TT[:, gone] = -np.inf, -np.inf
+    return _moved(found, target_T)
+
+
+def reassign_outliers(
+    found: TopicModel, vectors: Any = None, model: BiEncoder | None = None, min_similarity: float = -1.0
+) -> TopicModel:
+    """Outliers given to their nearest topics. `vectors` are of all texts; else the model encodes those of none."""
+    rows = np.flatnonzero(found.topic_of_N == NONE)
+    if not len(rows) or not found.topics:
+        return found
+    if vectors is None and model is None:
+        raise InputError("To reassign outliers give the vectors of all texts, or the model that makes them.")
+    found.check_model(model)
+    if vectors is not None and len(vectors) != len(found.texts):
+        raise InputError(f"There are {len(vectors)} vectors for {len(found.texts)} texts.")
+    outliers = [found.texts[row] for row in rows] if vectors is None else np.asarray(vectors)[rows]
+    units = unit_vectors(outliers, model)
+    given = found.assign(units, None, min_similarity)
+    is_given = given.topic_of_N != NONE
+    topic_of_N, similarity_N, sums_TD = found.topic_of_N.copy(), found.similarity_N.copy(), found.sums_TD.copy()
+    topic_of_N[rows] = given.topic_of_N
+    similarity_N[rows[is_given]] = given.similarity_N[is_given]
+    np.add.at(sums_TD, given.topic_of_N[is_given], units[is_given])
+    return build(found.texts, topic_of_N, similarity_N, sums_TD, found.naming, found.fingerprint)
+
+
+def diversify_terms(found: TopicModel, model: BiEncoder, diversity: float) -> TopicModel:
+    """The same topics with terms that are unlike each other, by maximal marginal relevance; 0 keeps the nearest."""
+    found.check_model(model)
+    groups = split(found.texts, found.topic_of_N, len(found.topics))
+    pool = terms_of(groups, POOL * found.naming.num_terms, found.naming.max_words)
+    terms = diversify(pool, found.centres, model, found.naming.num_terms, diversity)
+    topics = (replace(topic, terms=each) for topic, each in zip(found.topics, terms, strict=True))
+    return replace(found, topics=tuple(topics))
+
+
+def _moved(found: TopicModel, target_T: Ints) -> TopicModel:
+    moved_T = np.append(target_T, NONE)  # the last one is where -1 looks
+    sums_TD = np.zeros_like(found.sums_TD)
+    np.add.at(sums_TD, target_T, found.sums_TD)
+    return build(found.texts, moved_T[found.topic_of_N], found.similarity_N, sums_TD, found.naming, found.fingerprint)

@@ -1,0 +1,104 @@
+"""Points to groups, for topics: k-means with a number of groups that it can find itself, or HDBSCAN.
+
+N points, K groups, D width.
+"""
+
+from itertools import pairwise
+
+import numpy as np
+
+from munjang.errors import InputError, MissingExtra, unknown
+from munjang.evaluation.kmeans import kmeans
+from munjang.runtime.progress import Progress
+from munjang.tasks.topics.config import CLUSTERS
+from munjang.tasks.topics.reduce import BLOCK
+from munjang.types import Floats, Ints
+
+SAMPLE = 10_000  # points on which numbers of groups are tried
+MOST_POINTS = 200_000  # from which centres are computed; the others go to the nearest one
+MOST = 160  # groups that are tried
+STEP = 1.4  # from one number that is tried to the next
+
+
+def group(
+    points_ND: Floats, how: str, num_topics: int | None, min_size: int, seed: int, progress: bool | None = False
+) -> Ints:
+    """The group of each point; -1: none (HDBSCAN only)."""
+    if how not in CLUSTERS:
+        raise unknown("way to cluster", how, CLUSTERS)
+    if how == "hdbscan":
+        return _dense(points_ND, min_size)
+    num_distinct = _num_distinct(points_ND)
+    if num_topics is None:
+        num_topics = best_number(points_ND, min(len(points_ND) // max(min_size, 1), num_distinct), seed, progress)
+    if num_topics > num_distinct:
+        raise InputError(
+            f"num_topics={num_topics}, but there are only {num_distinct} different texts; ask for at most as many."
+        )
+    return _nearest_centres(points_ND, num_topics, seed)
+
+
+def _num_distinct(points_ND: Floats) -> int:
+    rows = np.ascontiguousarray(points_ND) + 0.0  # there are two zeros
+    return len(np.unique(rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1])))))
+
+
+def _nearest_centres(points_ND: Floats, num_groups: int, seed: int) -> Ints:
+    if len(points_ND) <= MOST_POINTS:
+        return kmeans(points_ND, num_groups, seed, num_starts=4).clusters_N
+    chosen = np.random.default_rng(seed).choice(len(points_ND), MOST_POINTS, replace=False)
+    centres_KD = kmeans(points_ND[np.sort(chosen)], num_groups, seed, num_starts=4).centres_KD
+    half_K = np.einsum("kd,kd->k", centres_KD, centres_KD) / 2
+    blocks = (points_ND[start : start + BLOCK] for start in range(0, len(points_ND), BLOCK))
+    return np.concatenate([(block @ centres_KD.T - half_K).argmax(1) for block in blocks])
+
+
+def best_number(points_ND: Floats, most: int, seed: int = 0, progress: bool | None = False) -> int:
+    """The number of groups that separates points best, by the mean silhouette to centres; 1 where nothing is apart.
+
+    The simplified silhouette of a point is 1 - a / b: a to its own centre, b to the next one (Hruschka and others).
+    """
+    most = min(most, MOST)
+    if most < 2:
+        return 1
+    random = np.random.default_rng(seed)
+    sample = points_ND if len(points_ND) <= SAMPLE else points_ND[random.choice(len(points_ND), SAMPLE, replace=False)]
+    tried = sorted({min(round(2 * STEP**power), most) for power in range(40)})
+    scores = {}
+    with Progress(len(tried), "trying numbers of topics", enabled=progress) as counter:
+        for number in tried:
+            scores[number] = silhouette(sample, number, seed)
+            counter.advance()
+    for _ in range(2):  # between the best and its neighbours
+        ordered = sorted(scores)
+        place = ordered.index(max(scores, key=lambda number: scores[number]))
+        near = ordered[max(place - 1, 0) : place + 2]
+        for low, high in pairwise(near):
+            middle = (low + high) // 2
+            if middle not in scores:
+                scores[middle] = silhouette(sample, middle, seed)
+    best = max(scores, key=lambda number: scores[number])
+    return best if scores[best] > 0 else 1
+
+
+def silhouette(points_ND: Floats, num_groups: int, seed: int = 0) -> float:
+    """Between 0, no point is nearer to its own centre than to another, and 1."""
+    if not 2 <= num_groups <= len(points_ND):
+        return 0.0
+    centres_KD = kmeans(points_ND, num_groups, seed, num_starts=2).centres_KD
+    squares_NK = (points_ND**2).sum(1)[:, None] + (centres_KD**2).sum(1)[None] - 2 * points_ND @ centres_KD.T
+    nearest_N2 = np.sqrt(np.maximum(np.partition(squares_NK, 1, axis=1)[:, :2], 0))
+    apart = nearest_N2[:, 1] > 1e-3  # below that float32 holds no difference of squares
+    return float(np.where(apart, 1 - nearest_N2[:, 0] / np.maximum(nearest_N2[:, 1], 1e-9), 0).mean())
+
+
+def _dense(points_ND: Floats, min_size: int) -> Ints:
+    try:
+        from sklearn.cluster import HDBSCAN
+    except ImportError:
+        raise MissingExtra("scikit-learn", "cluster", 'cluster="hdbscan"') from None
+    if min_size < 2:
+        raise InputError(f"HDBSCAN needs min_size of at least 2, not {min_size}.")
+    if len(points_ND) < min_size:
+        return np.full(len(points_ND), -1, np.int64)  # too few for one group
+    return np.asarray(HDBSCAN(min_cluster_size=min_size, copy=True).fit(points_ND).labels_, np.int64)

@@ -1,0 +1,128 @@
+"""TopicModel: which texts belong together, what they are about, and where a new text belongs.
+
+N texts, T topics, D width.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from munjang.bi_encoder import BiEncoder
+from munjang.errors import InputError
+from munjang.nn.similarity import unit
+from munjang.tasks.topics.terms import Terms, split, terms_of
+from munjang.tasks.vectors import check_width, unit_vectors
+from munjang.types import Floats, Ints
+
+NONE = -1  # the topic of texts that belong to none
+NUM_EXAMPLES = 3
+NUM_LABEL_TERMS = 4
+
+
+@dataclass(frozen=True)
+class Topic:
+    """What a group of texts is about: its terms, the best first, and its most typical texts."""
+
+    number: int
+    size: int
+    terms: Terms
+    examples: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """Its first terms; a topic of only stop words has none."""
+        return ", ".join(term for term, _ in self.terms[:NUM_LABEL_TERMS]) or "(no words)"
+
+
+@dataclass(frozen=True)
+class Assigned:
+    """Topics of new texts and how near they are: the cosine to the topic's centre."""
+
+    topic_of_N: Ints
+    similarity_N: Floats
+
+
+@dataclass(frozen=True)
+class Naming:
+    """How many terms a topic gets, and of how many words at most."""
+
+    num_terms: int = 10
+    max_words: int = 1
+
+
+@dataclass(frozen=True)
+class TopicModel:
+    """Topics of texts, the largest first. It holds no vectors of texts, only the sum of each topic's.
+
+    >>> found = find_topics(texts, model)
+    >>> found.topics[0].label, found.assign(["a new text"], model).topic_of_N
+    """
+
+    texts: list[str]
+    topic_of_N: Ints
+    similarity_N: Floats  # to the own topic's centre; 0 for those of none
+    sums_TD: Floats  # of the unit vectors of each topic
+    topics: tuple[Topic, ...]
+    naming: Naming = Naming()
+    fingerprint: str | None = None  # of the encoder, if it is known
+
+    @property
+    def centres(self) -> Floats:
+        """Unit vectors of the topics."""
+        return unit(self.sums_TD)
+
+    @property
+    def num_outliers(self) -> int:
+        """Texts that belong to no topic."""
+        return int((self.topic_of_N == NONE).sum())
+
+    def assign(self, items: Any, model: BiEncoder | None = None, min_similarity: float = -1.0) -> Assigned:
+        """The nearest topic of each new text, or of ready vectors; -1 where it is not `min_similarity` near.
+
+        Nearest by the topic's centre: a text that the topics were made of may have come into another group.
+        """
+        self.check_model(model)
+        vectors = unit_vectors(items, model)
+        if not len(vectors):
+            return Assigned(np.zeros(0, np.int64), np.zeros(0, np.float32))
+        if not self.topics:
+            raise InputError("There are no topics: all texts were outliers. Make them with a smaller min_size.")
+        check_width(vectors, self.sums_TD.shape[1], "texts to assign")
+        scores_NT = vectors @ self.centres.T
+        best_N = scores_NT.argmax(1)
+        similarity_N = scores_NT[np.arange(len(scores_NT)), best_N]
+        return Assigned(np.where(similarity_N >= min_similarity, best_N, NONE), similarity_N)
+
+    def check_model(self, model: BiEncoder | None) -> None:
+        """Refuse an encoder that is not the one the topics were made with."""
+        if model is not None and self.fingerprint is not None and model.fingerprint != self.fingerprint:
+            raise InputError(
+                f"These topics were made with another model (fingerprint {self.fingerprint[:12]}, "
+                f"not {model.fingerprint[:12]}); load that one."
+            )
+
+
+def build(
+    texts: list[str],
+    group_of_N: Ints,
+    similarity_N: Floats,
+    sums_GD: Floats,
+    naming: Naming,
+    fingerprint: str | None = None,
+    progress: bool | None = False,
+) -> TopicModel:
+    """A model from groups of texts: numbered by size, empty ones left out, with terms and typical texts."""
+    sizes_G = np.bincount(group_of_N[group_of_N >= 0], minlength=len(sums_GD))
+    order = np.argsort(-sizes_G, kind="stable")[: int((sizes_G > 0).sum())]
+    number_of_G = np.full(len(sums_GD) + 1, NONE, np.int64)  # the last one is where -1 looks
+    number_of_G[order] = np.arange(len(order))
+    topic_of_N = number_of_G[group_of_N]
+    terms = terms_of(split(texts, topic_of_N, len(order)), naming.num_terms, naming.max_words, progress)
+    topics = []
+    for number, each in enumerate(terms):
+        rows = np.flatnonzero(topic_of_N == number)
+        typical = rows[np.argsort(-similarity_N[rows], kind="stable")].tolist()
+        examples = tuple(dict.fromkeys(texts[row] for row in typical[: 4 * NUM_EXAMPLES]))[:NUM_EXAMPLES]
+        topics.append(Topic(number, len(rows), each, examples))
+    return TopicModel(texts, topic_of_N, similarity_N, sums_GD[order], tuple(topics), naming, fingerprint)

@@ -1,0 +1,89 @@
+"""Clusters: heaps are found by every method; agglomerative as scikit-learn on all distances."""
+
+import numpy as np
+import pytest
+from sklearn.cluster import AgglomerativeClustering
+
+from munjang.errors import InputError
+from munjang.nn.similarity import unit
+from munjang.tasks.clusters import clustering as module
+from munjang.tasks.clusters.clustering import METHODS, cluster
+from munjang.tasks.clusters.config import ClusterConfig
+from munjang.tasks.clusters.groups import groups_of, typical
+from munjang.types import Floats, Ints
+from tests.tasks.pairs.test_paraphrases import near
+
+
+def heaps(sizes: tuple[int, ...] = (30, 20, 12), width: int = 24) -> tuple[Floats, Ints]:
+    random = np.random.default_rng(0)
+    centres = 4 * random.normal(size=(len(sizes), width))
+    labels = np.repeat(np.arange(len(sizes)), sizes)
+    return (centres[labels] + random.normal(size=(len(labels), width)) / 2).astype(np.float32), labels
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_finds_the_heaps(method: str) -> None:
+    vectors, labels = heaps()
+    order = np.random.default_rng(1).permutation(len(labels))
+    config = ClusterConfig(method=method, num_clusters=3, min_size=5, threshold=0.7)  # type: ignore[arg-type]
+    found = cluster(vectors[order], config=config)
+    assert found.labels_N.tolist() == labels[order].tolist()  # the largest is 0
+    assert found.num_clusters == 3
+    assert found.members(2).tolist() == np.flatnonzero(labels[order] == 2).tolist()
+
+
+@pytest.mark.parametrize("linkage", ["average", "complete", "single"])
+@pytest.mark.parametrize("threshold", [0.5, 0.8])
+def test_agglomerative_is_that_of_all_distances(linkage: str, threshold: float) -> None:
+    vectors = near(250)
+    found = cluster(vectors, config=ClusterConfig(method="agglomerative", threshold=threshold, linkage=linkage))  # type: ignore[arg-type]
+    maker = AgglomerativeClustering(None, metric="cosine", linkage=linkage, distance_threshold=1 - threshold)
+    expected = maker.fit_predict(unit(vectors))
+    pairs = {(a, b) for a, b in zip(found.labels_N.tolist(), expected.tolist(), strict=True)}
+    assert len(pairs) == found.num_clusters == maker.n_clusters_  # one to one
+
+
+def test_a_component_too_large_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_AT_ONCE", 50)
+    with pytest.raises(InputError, match="linkage single or method communities"):
+        cluster(near(100), config=ClusterConfig(method="agglomerative", threshold=-1))
+
+
+def test_kmeans_from_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "KMEANS_SCORES", 60)
+    vectors, labels = heaps()
+    found = cluster(vectors, config=ClusterConfig(method="kmeans", num_clusters=3))
+    assert found.labels_N.tolist() == labels.tolist()
+
+
+def test_bad_input() -> None:
+    with pytest.raises(InputError, match="between 1 and their number"):
+        cluster(near(3), config=ClusterConfig(method="kmeans", num_clusters=4))
+    with pytest.raises(InputError, match="a cosine"):
+        ClusterConfig(threshold=75)
+    with pytest.raises(InputError, match="at least 2"):
+        ClusterConfig(method="hdbscan", min_size=1)
+    with pytest.raises(InputError, match="Did you mean 'kmeans'"):
+        cluster(near(3), config=ClusterConfig(method="kmean"))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_nothing_one_and_all_equal(method: str) -> None:
+    config = ClusterConfig(method=method, min_size=2, num_clusters=1)  # type: ignore[arg-type]
+    assert cluster([], config=config).num_clusters == 0
+    assert len(cluster(near(1), config=config).labels_N) == 1
+    equal = cluster(np.ones((20, 4), np.float32), config=config)
+    assert equal.labels_N.tolist() == [0] * 20
+
+
+def test_what_a_group_is_about() -> None:
+    vectors = heaps((3, 2))[0]
+    texts = ["the red apple", "an apple pie", "apple", "a whale", "whale songs"]
+    first, second = groups_of(cluster(vectors, config=ClusterConfig(min_size=2)), unit(vectors), texts, num_keywords=1)
+    assert (first.keywords, second.keywords) == (["apple"], ["whale"])
+    assert (first.size, second.size) == (3, 2)
+    scores = unit(vectors)[:3] @ unit(vectors)[:3].T
+    assert first.representatives[0] == int(scores.sum(1).argmax())  # the medoid
+    assert sorted(first.representatives) == [0, 1, 2]
+    assert typical(unit(vectors[:3]))[0] == first.representatives[0]
+    assert groups_of(cluster(vectors, config=ClusterConfig(min_size=2)), unit(vectors))[0].keywords == []

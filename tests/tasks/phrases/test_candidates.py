@@ -1,0 +1,80 @@
+"""Candidates: scikit-learn's words and phrases, Korean nouns, given ones."""
+
+import pytest
+
+from munjang.errors import InputError
+from munjang.tasks.phrases.candidates import Candidates, find_candidates, given_candidates
+from munjang.tasks.stop_words import ENGLISH
+
+TEXTS = [
+    "Supervised learning is the machine-learning task of learning a function, e.g. x -> y.",
+    "The quick brown fox; the LAZY dog's naïve café №42 straße",
+    "",
+    "of the and",
+    "learning learning machine",
+]
+
+
+def said(found: Candidates, row: int) -> list[str]:
+    return [found.phrases[place] for place in found.of_texts[row]]
+
+
+@pytest.mark.parametrize("ngrams", [(1, 1), (1, 2), (2, 3)])
+@pytest.mark.parametrize("stop_words", ["english", "none", ["learning"]])
+@pytest.mark.parametrize("min_texts", [1, 2])
+def test_words_are_those_of_scikit_learn(ngrams: tuple[int, int], stop_words: object, min_texts: int) -> None:
+    text = pytest.importorskip("sklearn.feature_extraction.text")
+    theirs = text.CountVectorizer(
+        ngram_range=ngrams, stop_words=None if stop_words == "none" else stop_words, min_df=min_texts
+    )
+    try:
+        counts = theirs.fit_transform(TEXTS)
+        expected = [sorted(theirs.get_feature_names_out()[counts[row].nonzero()[1]]) for row in range(len(TEXTS))]
+    except ValueError:  # nothing is left, which is an error there
+        expected = [[] for _ in TEXTS]
+    ours = find_candidates(TEXTS, ngrams, stop_words, min_texts=min_texts)
+    assert [said(ours, row) for row in range(len(TEXTS))] == expected
+
+
+def test_stop_words_are_those_of_scikit_learn() -> None:
+    assert pytest.importorskip("sklearn.feature_extraction.text").ENGLISH_STOP_WORDS == ENGLISH
+
+
+def test_korean_phrases_are_of_nouns() -> None:
+    pytest.importorskip("kiwipiepy")
+    found = find_candidates(["대한민국의 수도는 서울이다.", "a big city"], ngrams=(1, 2))
+    assert said(found, 0) == ["대한민국", "대한민국의 수도", "서울", "수도"]
+    assert said(found, 1) == ["big", "big city", "city"]
+
+
+def test_words_can_be_asked_for_in_korean_texts() -> None:
+    assert said(find_candidates(["서울은 수도이다"], cut="words"), 0) == ["서울은", "수도이다"]
+
+
+def test_given_for_all_where_a_text_says_them() -> None:
+    texts = ["State of the Art in machine learning", "서울에서 만나요", "machines by learning"]
+    found = given_candidates(texts, ["Machine Learning", "state of the art", "서울", "absent"], "english")
+    assert [said(found, row) for row in range(3)] == [["Machine Learning", "state of the art"], ["서울"], []]
+
+
+def test_given_for_each_text_are_taken_as_they_are() -> None:
+    found = given_candidates(["one", "two"], [["b", "a", "a"], []], "english")
+    assert [said(found, row) for row in range(2)] == [["a", "b"], []]
+
+
+@pytest.mark.parametrize(
+    ("candidates", "message"),
+    [([["a"]], "1 lists of candidates for 2 texts"), (["a", 3], "strings, not 3"), ([["a"], [None]], "text 1")],
+)
+def test_bad_candidates_are_refused(candidates: list[object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        given_candidates(["one", "two"], candidates, "english")
+
+
+def test_bad_settings_are_refused() -> None:
+    with pytest.raises(InputError, match="ngrams"):
+        find_candidates(["a"], ngrams=(2, 1))
+    with pytest.raises(InputError, match=r"Unknown way to cut texts 'noun'.*Did you mean 'nouns'"):
+        find_candidates(["a"], cut="noun")
+    with pytest.raises(InputError, match="Unknown list of stop words"):
+        find_candidates(["a"], stop_words="french")
