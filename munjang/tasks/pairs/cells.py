@@ -3,7 +3,7 @@
 The vectors of one side are put into the cells of some of them, and each vector of the other meets the members of the
 cells whose centres are nearest to it. Centres are vectors by chance, not those of k-means: where there are many vectors
 there are many centres, so cells are of like size. K-means spends its centres on what lies far out: of two million
-vectors it left 314 billion pairs with 16 looks, where these leave 225 with 32 (docs/log.md, 2026-11-15). Not faiss: these
+vectors it left 314 billion pairs with 16 looks, where these leave 225 with 32 (docs/log.md). Not faiss: these
 are the same tiles, bounds and devices as in the exact search, a pair is found from either of its ends, and a threshold
 can be searched for instead of a number of neighbours.
 """
