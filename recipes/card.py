@@ -7,10 +7,10 @@ from typing import Any
 BASE = "multilingual-e5-small"
 AUTHORS = "Liang Wang, Nan Yang, Xiaolong Huang, Linjun Yang, Rangan Majumder, Furu Wei (Microsoft)"
 PAPER = "Multilingual E5 Text Embeddings: A Technical Report, 2024, arXiv 2402.05672"
+TEACHER = "all-mpnet-base-v2"
 # What a model may have learned from: source and licence
 DATA = {
     "stsb": ("STS benchmark, train (SemEval 2012 to 2017)", "as its sources state"),
-    "sick": ("SICK, train", "CC BY-NC-SA 3.0"),
     "korsts": ("KorSTS, train (Kakao Brain)", "CC BY-SA 4.0"),
     "klue-sts": ("KLUE-STS, train", "CC BY-SA 4.0"),
     "snli": ("SNLI, a part", "CC BY-SA 4.0"),
@@ -25,9 +25,9 @@ DATA = {
     "korean-questions": ("Korean question pairs (songys/Question_pair)", "MIT"),
     "medquad": ("MedQuAD", "CC BY 4.0"),
     "wikiqa": ("WikiQA, train", "as its source states"),
-    "korean-chatbot": ("Korean chatbot data (songys/Chatbot_data)", "MIT"),
     "en-sentences": ("English sentences, without labels", "as their sources state"),
     "ko-reviews": ("NSMC, raw reviews, without labels", "CC0"),
+    TEACHER: ("all-mpnet-base-v2 (sentence-transformers), as a teacher", "Apache 2.0"),
 }
 SETS = {
     "korsts-test": "KorSTS, test",
@@ -41,7 +41,7 @@ SETS = {
     "cranfield": "Cranfield",
     "stackoverflow": "StackOverflow, clusters",
 }
-PAIRS_DATA = ("stsb", "korsts", "klue-sts", "sick", "snli", "mnli", "klue-nli", "en-ko-general", "en-ko-docs")
+PAIRS_DATA = ("stsb", "korsts", "klue-sts", "snli", "mnli", "klue-nli", "en-ko-general", "en-ko-docs")
 QUESTIONS = ("quora", "korean-questions", "medquad", "wikiqa")
 
 
@@ -61,7 +61,7 @@ STORIES = {
         "a small Korean-English sentence encoder",
         "Sentences to vectors of 384 components, for search, similarity and clustering within and across Korean and "
         "English. The first 256, 128 or 64 components work alone (`truncate_dim`). No prompt is needed.",
-        (*PAIRS_DATA, *QUESTIONS),
+        (*PAIRS_DATA, *QUESTIONS, "en-sentences", "ko-reviews", TEACHER),
         ("sentence-transformers", "sentence-similarity", "feature-extraction"),
         'from munjang import BiEncoder\n\nmodel = BiEncoder.load()  # or BiEncoder.load("ko-en-small")\n'
         'print(model.similarity("고양이가 소파에서 잔다.", "A cat sleeps on the sofa."))',
@@ -69,7 +69,7 @@ STORIES = {
     "ko-en-reranker": Story(
         "a small Korean-English re-ranker",
         "A cross-encoder: how well a passage answers a question, in Korean and English, to order what a search found.",
-        (*PAIRS_DATA, *QUESTIONS),
+        (*PAIRS_DATA, *QUESTIONS, TEACHER),
         ("sentence-transformers", "cross-encoder", "text-ranking"),
         'from munjang import CrossEncoder\n\nscorer = CrossEncoder.load()  # or CrossEncoder.load("ko-en-reranker")\n'
         'hits = scorer.rank("How fast is light?", ["빛은 1초에 30만 km를 간다.", "A feather is light."])',

@@ -111,17 +111,18 @@ def drop_overlap(examples: Examples, others: Iterable[Examples]) -> Examples:
 
     What is reported on must not be trained on.
     """
-    held_out = {_folded(text) for other in others for column in other.texts for text in column}
+    held_out = {folded(text) for other in others for column in other.texts for text in column}
     seen = np.zeros(len(examples), bool)
     for column in examples.texts:
-        seen |= np.fromiter((_folded(text) in held_out for text in column), bool, len(column))
+        seen |= np.fromiter((folded(text) in held_out for text in column), bool, len(column))
     if seen.all():
         raise InputError(f"{examples.name}: every row shares a sentence with the data that is evaluated on")
     note = f"{int(seen.sum()):,} of {len(examples):,} rows dropped that share a sentence with the evaluation data"
     return examples.take(np.flatnonzero(~seen)).noted(note)
 
 
-def _folded(text: str) -> str:
+def folded(text: str) -> str:
+    """What is compared: without case, outer white space and differences of encoding."""
     return unicodedata.normalize("NFC", text.strip()).casefold()
 
 

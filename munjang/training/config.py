@@ -80,6 +80,8 @@ class TrainConfig:
             raise InputError(f"ema must lie between 0 and 1, such as 0.999, not {self.ema}.")
         if self.resume and self.output is None:
             raise InputError("resume needs the output folder of the run that is to go on.")
+        if self.together and self.gradient_cache:
+            raise InputError("together keeps the activations of all batches, gradient_cache of one chunk; set one.")
         if self.patience is not None and not self.evaluate:
             raise InputError("patience counts evaluations; name files in evaluate.")
 

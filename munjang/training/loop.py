@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from munjang.errors import MunjangError
+from munjang.errors import InputError, MunjangError
 from munjang.runtime.pipeline import ahead
 from munjang.runtime.progress import Progress
 from munjang.training.chunks import Work, cut
@@ -53,6 +53,9 @@ class Loop:
     ) -> None:
         self.trainee, self.tasks, self.processes, self.config = trainee, tasks, processes, config
         self.num_updates = num_updates
+        if config.together and processes.world > 1:
+            # sizes of the parts are known only after the exchange there
+            raise InputError("together is for one process; leave it out under torchrun.")
         objectives = [task.objective for task in tasks]
         dtype = _dtype(config.dtype, processes.device)
         self.step = Step(trainee.network, processes, trainee.shapes, config.seed, dtype, config.gradient_cache)
@@ -126,8 +129,9 @@ class Loop:
             try:
                 # what was prepared before memory ran out is cut too large
                 some = [(draw, self._recut(draw, work)) for draw, work in some]
-                joined, rest = self._joined(some) if self.config.together else ([], some)
-                parts = [self._part(rest, task, len(some)) for task in sorted({draw.task for draw, _ in rest})]
+                placed = [Placed(place, draw, work) for place, (draw, work) in enumerate(some)]
+                joined, rest = self._joined(placed) if self.config.together else ([], placed)
+                parts = [self._part(rest, task, len(some)) for task in sorted({each.draw.task for each in rest})]
                 return self.gradients.finish([*joined, *parts])
             except torch.OutOfMemoryError as error:
                 # other processes would wait for this one's exchange: only a single one can try again
@@ -140,37 +144,35 @@ class Loop:
             self.optimizer.adam.zero_grad(set_to_none=True)
             torch.cuda.empty_cache()
 
-    def _joined(self, some: list[tuple[Draw, Work]]) -> tuple[list[Part], list[tuple[Draw, Work]]]:
-        """Batches that go through the network together, and the others: in chunks, or with a task of their own twice.
-
-        On several processes sizes are known only after the exchange, so there all are others.
-        """
-        if self.processes.world > 1 or self.config.gradient_cache:
-            return [], some
-        counts = Counter(draw.task for draw, _ in some)
-        fitting: list[tuple[Draw, Work]] = []
-        rest: list[tuple[Draw, Work]] = []
-        for draw, work in some:
-            objective = self.tasks[draw.task].objective
-            is_fit = len(work.chunks) == 1 and counts[draw.task] == 1 and objective.needs in ("embeddings", "logits")
-            (fitting if is_fit else rest).append((draw, work))
+    def _joined(self, some: list["Placed"]) -> tuple[list[Part], list["Placed"]]:
+        """Batches that go through the network together, and the others: in chunks, or of a task that is there twice."""
+        counts = Counter(each.draw.task for each in some)
+        fitting: list[Placed] = []
+        rest: list[Placed] = []
+        for each in some:
+            objective = self.tasks[each.draw.task].objective
+            is_fit = len(each.work.chunks) == 1 and objective.needs in ("embeddings", "logits")
+            (fitting if is_fit and counts[each.draw.task] == 1 else rest).append(each)
         parts = []
-        for place, group in enumerate(_by_budget(fitting, self.at.budget)):
-            works = [(work, self.tasks[draw.task].objective) for draw, work in group]
-            loss = self.step.together(self.at.update * self.config.accumulate + place, works, 1 / len(some))
+        for group in _by_budget(fitting, self.at.budget):
+            works = [(each.work, self.tasks[each.draw.task].objective) for each in group]
+            loss = self.step.together(self._number(group[0]), works, 1 / len(some))
             parts.append(self.gradients.take(loss, torch.ones_like(loss)))
         return parts, rest
 
-    def _part(self, some: list[tuple[Draw, Work]], task: int, num_batches: int) -> Part:
+    def _part(self, some: list["Placed"], task: int, num_batches: int) -> Part:
         """The batches of one task; it weighs as much in the update as its share of the batches."""
         loss = size = torch.zeros((), device=self.processes.device)
         count = 0
-        for place, (draw, work) in enumerate(some):
-            if draw.task == task:
-                number = self.at.update * self.config.accumulate + place
-                own_loss, own_size = self.step(number, work, self.tasks[task].objective)
+        for each in some:
+            if each.draw.task == task:
+                own_loss, own_size = self.step(self._number(each), each.work, self.tasks[task].objective)
                 loss, size, count = loss + own_loss, size + own_size, count + 1
         return self.gradients.take(loss, size, count / num_batches)
+
+    def _number(self, each: "Placed") -> int:
+        """Of a batch in the run, which its dropout is drawn from."""
+        return self.at.update * self.config.accumulate + each.place
 
     def _recut(self, draw: Draw, work: Work) -> Work:
         if work.budget == self.at.budget:
@@ -280,16 +282,25 @@ class Loop:
             self.best_weights = self.run.best()
 
 
-def _by_budget(some: list[tuple[Draw, Work]], budget: int) -> Iterator[list[tuple[Draw, Work]]]:
+@dataclass(frozen=True)
+class Placed:
+    """A batch and its place in the update."""
+
+    place: int
+    draw: Draw
+    work: Work
+
+
+def _by_budget(some: list[Placed], budget: int) -> Iterator[list[Placed]]:
     """Neighbours whose tokens together are within the budget."""
-    group: list[tuple[Draw, Work]] = []
+    group: list[Placed] = []
     tokens = 0
-    for draw, work in some:
-        count = work.chunks[0].packed.num_tokens
+    for each in some:
+        count = each.work.chunks[0].packed.num_tokens
         if group and tokens + count > budget:
             yield group
             group, tokens = [], 0
-        group.append((draw, work))
+        group.append(each)
         tokens += count
     if group:
         yield group

@@ -72,9 +72,8 @@ def datasets(sets: Sets, teacher: BiEncoder, start: BiEncoder, silver: list[Exam
     own = {"target": "own"}
     return {
         "sts": [
-            Dataset(data=joined("STSb", [sets.sts[0], sets.sts[1], sets.sts[4]]), objective="cosent", batch_size=128),
+            Dataset(data=joined("STSb", [sets.sts[0], sets.sts[1], sets.sts[3]]), objective="cosent", batch_size=128),
             Dataset(data=sets.sts[2], objective="cosent", batch_size=64),
-            Dataset(data=sets.sts[3], objective="cosent", batch_size=48),
         ],
         "silver": [Dataset(data=each, objective="cosent", batch_size=128) for each in silver],
         "triplets": [Dataset(data=joined("NLI triplets", sets.triplets), objective="in_batch", batch_size=128)],

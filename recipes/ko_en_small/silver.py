@@ -38,11 +38,7 @@ class Pairs:
 def scorer(model: Path, data: Path, out: Path) -> None:
     """A cross-encoder for English similarity, from the largest English encoder at hand."""
     avoid = reported(data)
-    sets = [
-        scored(data, "sts/stsb-train", "STSb"),
-        replace(read_examples(file(data, "sts/sick-train"), target="scores", score_range=(1, 5)), name="SICK"),
-    ]
-    examples = drop_overlap(joined("STS", sets), avoid)
+    examples = drop_overlap(scored(data, "sts/stsb-train", "STSb"), avoid)
     cross = CrossEncoder.create(model, num_labels=1, dtype="float32")
     dev = str(file(data, "sts/stsb-dev"))
     config = replace(SCORER, output=str(out), evaluate=(dev,), avoid=())

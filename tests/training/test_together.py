@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from munjang import BiEncoder, CrossEncoder, Dataset, train
+from munjang.errors import InputError
 from munjang.training.step import Step
 from tests.training.made import examples
 from tests.training.runs import losses, pairs, quiet
@@ -105,3 +106,29 @@ def test_it_repeats_itself(tiny_bert: Path, tmp_path: Path) -> None:
     again = run(BiEncoder.load(tiny_bert, "cpu"), datasets, tmp_path / "again", **settings)
     assert whole[0] == again[0]
     assert all(torch.equal(value, again[1][name]) for name, value in whole[1].items())
+
+
+def test_no_two_passes_of_an_update_share_their_dropout(
+    tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Groups and batches that go alone draw from different numbers."""
+    numbers: list[int] = []
+    outputs = Step._outputs
+
+    def noted(self: Step, place: int, *given: Any) -> torch.Tensor:
+        if place == 0:
+            numbers.append(self.number)
+        return outputs(self, place, *given)
+
+    monkeypatch.setattr(Step, "_outputs", noted)
+    # the third is in chunks by itself; the fourth and fifth are of one group again
+    sizes = (2, 2, 8, 2, 2)
+    datasets = [Dataset(data=examples(8), objective="regression", batch_size=size) for size in sizes]
+    run(BiEncoder.load(tiny_bert, "cpu"), datasets, tmp_path / "joined", batch_tokens=120, together=True)
+    assert len(numbers) > 3 * 2
+    assert len(set(numbers)) == len(numbers)
+
+
+def test_what_it_does_not_go_with() -> None:
+    with pytest.raises(InputError, match="together keeps the activations"):
+        quiet(together=True, gradient_cache=True)
