@@ -54,7 +54,10 @@ def routes(service: Service) -> APIRouter:
         return {"deleted": 1}
 
     @router.get("/documents")
-    async def documents() -> dict[str, Any]:
+    async def documents(id: str | None = None) -> dict[str, Any]:
+        """The index, or one document of it: clients make the path of an id such as `a/../b` that of `b`."""
+        if id is not None:
+            return await document(id)
         index = index_of(service)
 
         def facts() -> dict[str, Any]:

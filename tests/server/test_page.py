@@ -223,6 +223,25 @@ def test_add_and_delete(site: Running, visit: Visit) -> None:
     assert site.client.get("/documents").json()["passages"] == len(TEXTS) + 1
 
 
+@pytest.mark.parametrize("odd", ["x/../b", ".."])
+def test_the_document_that_is_shown_is_the_one_deleted(odd: str, model: BiEncoder, visit: Visit) -> None:
+    """A browser makes `documents/x/../b` another document's address."""
+    with running(service(model)) as own:
+        documents = [{"id": "b", "text": "a whale"}, {"id": odd, "text": "a library"}]
+        own.client.post("/documents", json={"documents": documents})
+        page = visit(f"{own.url}/#search?q=a%20library")
+        first_becomes(page, "a library")
+        page.locator("#retrieved-hits .open").first.click()
+        page.wait_for_selector("#document[open]")
+        assert page.locator("#document dd").first.text_content() == odd
+        assert page.text_content("#document .whole") == "a library"
+        page.click("#document .danger")
+        page.click("text=Yes, delete")
+        status_becomes(page, "Deleted.")
+        left = [own.client.get("/documents", params={"id": each["id"]}).status_code for each in documents]
+        assert left == [200, 404]
+
+
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_text_is_text(name: str, site: Running, visit: Visit) -> None:
     text = HOSTILE[name]

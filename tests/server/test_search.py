@@ -75,6 +75,8 @@ def test_documents_come_and_go(searching: Running) -> None:
     assert ids[1] == "mine/1"
     assert hits(searching, query="a wholly new text 1", k=1, where="year = 1999")[0]["document_id"] == "mine/1"
     shown = client.get("/documents/mine/1").json()
+    assert client.get("/documents", params={"id": "mine/1"}).json() == shown
+    assert client.get("/documents", params={"id": "mine/../mine/1"}).status_code == 404
     assert (shown["metadata"], shown["passages"][0]["text"]) == ({"year": 1999}, "a wholly new text 1")
     changed = {"documents": [{"id": "mine/1", "text": "changed"}]}
     assert client.post("/documents", json=changed).json() == {"ids": ["mine/1"]}

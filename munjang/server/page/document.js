@@ -8,7 +8,7 @@ import { open } from "./sheet.js";
 export async function show(hit, look) {
   let whole;
   try {
-    whole = await ask("GET", address(hit.document_id));
+    whole = await ask("GET", `documents?id=${encodeURIComponent(hit.document_id)}`);
   } catch (problem) {
     if (problem instanceof Gone) return;
     if (!(problem instanceof Refused)) throw problem;
@@ -31,8 +31,6 @@ export async function show(hit, look) {
     actions(whole, look),
   );
 }
-
-const address = (id) => `documents/${id.split("/").map(encodeURIComponent).join("/")}`;
 
 function shown(passage, place, whole, hit) {
   const total = whole.passages.length;
@@ -83,16 +81,15 @@ function actions(whole, look) {
   return row;
 }
 
+// Ids never go into a path: a browser makes `documents/a/../b` the address of `b`.
 async function deleted(id, row) {
   try {
-    await ask("DELETE", address(id));
+    await ask("DELETE", "documents", { ids: [id] });
   } catch (problem) {
     if (problem instanceof Gone) return;
     if (!(problem instanceof Refused)) throw problem;
-    if (problem.status !== 404) {
-      row.prepend(make("p", { class: "problem", role: "alert" }, problem.message));
-      return;
-    }
+    row.prepend(make("p", { class: "problem", role: "alert" }, problem.message));
+    return;
   }
   find("document").close();
   events.dispatchEvent(new CustomEvent("wrote", { detail: say("deleted") }));
