@@ -63,7 +63,8 @@ class Options:
     threads: int | None = option("CPU threads (default: all cores)", default=None)
     keep_text: bool = option("write the texts beside their vectors (.parquet and .jsonl)", default=False)
     ray: tuple[str, ...] | None = option(
-        "encode on a Ray cluster, into a folder of Parquet files (default: RAY_ADDRESS, else this machine)",
+        "encode on a Ray cluster, from one of its nodes, into a folder of Parquet files: auto or HOST:6379 "
+        "(default: RAY_ADDRESS, else this machine)",
         default=None,
         metavar="ADDRESS",
     )
@@ -130,7 +131,7 @@ def _on_ray(options: Options, addresses: tuple[str, ...]) -> int:
 
     for address in addresses:
         if len(addresses) > 1 or not (":" in address or address in ("auto", "local")):
-            raise InputError(f"--ray {address} is no address such as ray://host:10001; put --ray behind the inputs")
+            raise InputError(f"--ray {address} is no address such as auto or HOST:6379; put --ray behind the inputs")
     if options.chunk_rows != Options.chunk_rows:
         raise InputError("--chunk-rows is for one machine; with --ray give --block-rows")
     values = {name: value for name, value in asdict(options).items() if name not in ("ray", "chunk_rows")}

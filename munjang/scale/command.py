@@ -1,5 +1,6 @@
 """`munjang encode --ray`: from options to a folder of vectors on a cluster."""
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from munjang.scale.encode import encode
 from munjang.scale.job import CPU_BLOCK, GPU_BLOCK, Job
 from munjang.scale.manifest import Manifest
 from munjang.scale.ordering import sort_all
-from munjang.scale.places import shown, without_secrets
+from munjang.scale.places import absolute, shown, without_secrets
 from munjang.scale.spans import Choice, files_of
 from munjang.scale.worker import Worker
 
@@ -79,7 +80,7 @@ def _run(ray: Any, request: Request, job: Job, pool: Pool, worker: type[Worker])
     _say(request, f"{pool.size} workers of {'one GPU' if pool.gpus else f'{pool.cpus:g} cores'} each")
     engine, each = partial(_engine, ray, pool, worker), partial(each_on_ray, ray)
     manifest = encode(job, engine, request.restart, not request.quiet, each if len(job.files) > 1 else map)
-    return sort_all(request.output, manifest, each) if request.sort else manifest
+    return sort_all(job.output, manifest, each) if request.sort else manifest
 
 
 def _engine(ray: Any, pool: Pool, worker: type[Worker], job: Job, spans: Sequence[Any]) -> Iterator[Any]:
@@ -107,11 +108,21 @@ def job_of(request: Request, files: tuple[str, ...], choice: Choice, pool: Pool)
     """What the workers have to know."""
     role = "query" if request.query else "document" if request.document else None
     names = ("prompt", "prompt_name", "normalize", "truncate_dim", "precision", "long", "batch_tokens", "dtype")
-    same = {name: getattr(request, name) for name in (*names, "model", "output", "keep_text", "text_hash")}
+    same = {name: getattr(request, name) for name in (*names, "keep_text", "text_hash")}
+    same |= {"model": _model_of(request.model), "output": absolute(request.output)}
     device = request.device or ("cuda" if pool.gpus else "cpu")
     rows = request.block_rows or (GPU_BLOCK if pool.gpus else CPU_BLOCK)
     threads = None if pool.gpus else int(pool.cpus)
-    return Job(files=files, choice=choice, role=role, device=device, block_rows=rows, threads=threads, **same)
+    paths = tuple(map(absolute, files))
+    return Job(files=paths, choice=choice, role=role, device=device, block_rows=rows, threads=threads, **same)
+
+
+def _model_of(model: str | None) -> str | None:
+    """A folder by its full path; a name of the Hub or of a bundled model as it is."""
+    if model is None:
+        return None
+    path = os.path.expanduser(model)
+    return os.path.abspath(path) if os.path.isdir(path) else model
 
 
 def _check(request: Request) -> None:
@@ -123,6 +134,12 @@ def _check(request: Request) -> None:
         raise InputError("The workers of a cluster can't read standard input; give files")
     if request.output.endswith((".npy", ".parquet", ".jsonl")):
         raise InputError(f"{shown(request.output)}: with --ray the output is a folder of Parquet files")
+    cluster = request.address or os.environ.get("RAY_ADDRESS", "")
+    if cluster.startswith("ray://"):
+        raise InputError(
+            f"{shown(cluster)} is Ray Client, over which Ray Data can't work: run the command on a node of the "
+            "cluster, with --ray auto or --ray HOST:6379"
+        )
     if request.device is not None and "," in request.device:
         raise InputError("--device takes one name with --ray: every worker has one device")
 

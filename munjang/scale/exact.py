@@ -11,7 +11,7 @@ import numpy as np
 from munjang.errors import InputError
 from munjang.nn.similarity import PAIRWISE
 from munjang.scale.manifest import Each, complete_manifest, matrix_of, read_table
-from munjang.scale.places import inside, shown
+from munjang.scale.places import absolute, inside, shown
 from munjang.stores.base import Found
 from munjang.stores.exact import candidates
 from munjang.stores.scoring import best, rescored
@@ -32,7 +32,7 @@ def search_exactly(folder: str, queries_QD: Floats, k: int, metric: str = "cosin
         raise InputError(f"k must be at least 1, not {k}, and metric one of {', '.join(sorted(PAIRWISE))}.")
     if queries_QD.ndim != 2 or queries_QD.shape[1] != manifest.dimension:
         raise InputError(f"Queries are [Q, {manifest.dimension}] here, not {list(queries_QD.shape)}.")
-    nearest = Nearest(folder, manifest.precision, np.asarray(queries_QD, np.float32), k, metric)
+    nearest = Nearest(absolute(folder), manifest.precision, np.asarray(queries_QD, np.float32), k, metric)
     found = [Found([], []) for _ in queries_QD]
     for part in each(nearest, manifest.files()):
         found = [merged(pair, k) for pair in zip(found, part, strict=True)]

@@ -15,6 +15,7 @@ import numpy as np
 
 from munjang.errors import InputError
 from munjang.scale.places import inside, located, read_bytes, shown, writing
+from munjang.scale.spans import numbers_of
 from munjang.scale.worker import Done
 
 if TYPE_CHECKING:
@@ -59,12 +60,12 @@ class Manifest:
         """The committed files in order, as they are named in the folder."""
         if self.sorted is not None:
             return list(self.sorted)
-        return [f"blocks/{name}.parquet" for name in sorted(self.blocks)]
+        return [f"blocks/{name}.parquet" for name in sorted(self.blocks, key=numbers_of)]
 
     def write(self, folder: str) -> None:
         """Replace the one that is there."""
         counts = {"num_rows": self.num_rows, "num_bad": self.num_bad, "num_cut": self.num_cut}
-        rows = [list(asdict(self.blocks[name]).values()) for name in sorted(self.blocks)]
+        rows = [list(asdict(self.blocks[name]).values()) for name in sorted(self.blocks, key=numbers_of)]
         content = {"format": FORMAT, **counts, **asdict(replace(self, blocks={})), "blocks": rows}
         with writing(inside(folder, NAME)) as file:
             file.write(json.dumps(content, ensure_ascii=False).encode())

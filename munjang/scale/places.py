@@ -4,26 +4,35 @@ import os
 import re
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from munjang.data.files import replacing
 from munjang.errors import InputError, MissingExtra
 
-WHOLE = ("s3", "gcs", "abfs")  # filesystems in which a file is there only when all of it is
 TEMPORARY = ".tmp"
+# KEY:SECRET@ with a raw / ? or # in the secret; a number behind a colon is the port of an HDFS host
+TORN = re.compile(r"(?!hdfs|viewfs)[^:/]+://[^:/?#@]*:[^@]*[/?#].*@")
+
+
+def absolute(address: str) -> str:
+    """A path from the root, as another process may stand elsewhere; an address of an object store as it is."""
+    return address if "://" in address else os.path.abspath(address)
 
 
 def shown(address: str) -> str:
     """An address for logs and manifests: no user, password, token or other setting in it.
+
+    All before the last @ goes, as a secret may hold a slash or a question mark.
 
     >>> shown("s3://AKIA:secret@bucket/in.parquet?region=eu&secret_key=x")
     's3://bucket/in.parquet'
     """
     if "://" not in address:
         return address
-    return re.sub(r"://[^/?#]*@", "://", re.split(r"[?#]", address, maxsplit=1)[0])
+    scheme, _, rest = address.partition("://")
+    return f"{scheme}://{re.split('[?#]', rest.rpartition('@')[2], maxsplit=1)[0]}"
 
 
 def without_secrets(text: str) -> str:
@@ -40,6 +49,11 @@ def located(address: str) -> tuple[Any, str]:
         raise MissingExtra("pyarrow", "parquet", "Reading and writing Parquet") from None
     if "://" not in address:
         return LocalFileSystem(), os.path.abspath(address)
+    if TORN.match(address):
+        raise InputError(
+            f"{shown(address)}: a key with / ? or # in it tears the address; write those as %2F %3F %23, or give keys "
+            "in the environment"
+        )
     try:
         filesystem, path = FileSystem.from_uri(address)
     except (ArrowException, ValueError, OSError) as error:
@@ -96,9 +110,19 @@ def writing(address: str) -> Iterator[Any]:
         with replacing(Path(path), Path(f"{path}.{uuid.uuid4().hex}{TEMPORARY}")) as file:
             yield file
         return
-    is_whole = filesystem.type_name in WHOLE
-    target = path if is_whole else f"{path}.{uuid.uuid4().hex}{TEMPORARY}"
-    with filesystem.open_output_stream(target) as file:
+    with moved(filesystem, path) as file:
         yield file
-    if not is_whole:
+
+
+@contextmanager
+def moved(filesystem: Any, path: str) -> Iterator[Any]:
+    """A file of any filesystem under another name until it is whole; closing a stream of S3 publishes what it has."""
+    target = f"{path}.{uuid.uuid4().hex}{TEMPORARY}"
+    try:
+        with filesystem.open_output_stream(target) as file:
+            yield file
         filesystem.move(target, path)
+    except BaseException:
+        with suppress(OSError):
+            filesystem.delete_file(target)
+        raise

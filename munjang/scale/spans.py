@@ -50,9 +50,19 @@ def block_name(file: int, number: int) -> str:
     return f"{file:05d}-{number:06d}"
 
 
+def numbers_of(name: str) -> tuple[int, int]:
+    """The input of a block and its number in it. They order blocks; names do only up to 99,999 inputs.
+
+    >>> numbers_of("00003-000017")
+    (3, 17)
+    """
+    file, number = name.split("-")
+    return int(file), int(number)
+
+
 def is_cut(address: str, format: str | None) -> bool:
     """Whether several workers can read one file at once."""
-    is_packed = any(address.lower().endswith(suffix) for suffix in COMPRESSIONS)
+    is_packed = shown(address).lower().endswith(tuple(COMPRESSIONS))
     return format_of(shown(address), format) in (*CUT, "parquet") and not is_packed
 
 

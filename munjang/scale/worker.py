@@ -21,7 +21,7 @@ from munjang.errors import MunjangError, TruncationWarning
 from munjang.scale.job import BUNDLED, Job
 from munjang.scale.places import inside, located, remove, shown, sizes_in, writing
 from munjang.scale.reading import Bad, Block, read_blocks
-from munjang.scale.spans import Span
+from munjang.scale.spans import Span, numbers_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -85,7 +85,7 @@ class Worker:
     def _begun(self, name: str) -> Iterator[None]:
         """A mark as long as a block is worked on: those that stay say how often it took its worker down."""
         folder = inside(self.job.output, "begun")
-        count = sum(each.startswith(name) for each in sizes_in(folder))
+        count = sum(each.startswith(f"{name}-") for each in sizes_in(folder))
         if count >= MAX_DEATHS:
             raise MunjangError(
                 f"Block {name} took its worker down {count} times, perhaps for want of memory: give fewer "
@@ -129,10 +129,9 @@ class Worker:
         job = self.job
         if block.bad:
             with writing(inside(job.output, f"bad/{block.name}.jsonl")) as file:
+                source = shown(job.files[numbers_of(block.name)[0]])
                 for bad in sorted(block.bad, key=lambda each: each.place):
-                    file.write(
-                        (json.dumps({"file": shown(job.files[int(block.name[:5])]), **asdict(bad)}) + "\n").encode()
-                    )
+                    file.write((json.dumps({"file": source, **asdict(bad)}) + "\n").encode())
         table = table_of(block, vectors_ND, job)
         ids = table.column("id")
         ends = (ids[0].as_py(), ids[-1].as_py()) if table.num_rows else (None, None)

@@ -18,7 +18,7 @@ import pytest
 
 from munjang.bi_encoder import BiEncoder
 from munjang.cli import main
-from munjang.errors import MunjangError
+from munjang.errors import InputError, MunjangError
 from munjang.scale.cluster import Pool, connected, pool_for
 from munjang.scale.command import Request, each_on_ray, encode_on_ray
 from munjang.scale.exact import search_exactly
@@ -192,13 +192,9 @@ def test_what_a_worker_refuses_reaches_the_caller(tmp_path: Path, tiny_bert: Pat
 
 
 @pytest.mark.slow
-def test_a_cluster_that_does_not_answer_is_told_without_its_token(
-    tmp_path: Path, tiny_bert: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_cluster_that_does_not_answer_is_told_without_its_token(capfd: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'munjang[ray]'")
-    (tmp_path / "a.txt").write_text("a\n")
-    command = ["encode", str(tmp_path / "a.txt"), "-o", str(tmp_path / "out"), "-m", str(tiny_bert)]
-    assert main([*command, "--ray", "ray://user:hunter2@127.0.0.1:9?token=hunter2"]) == 2
-    said = "".join(capfd.readouterr())
-    assert "No Ray cluster answers" in said
-    assert "hunter2" not in said
+    address = "ray://user:hunter2@127.0.0.1:9?token=hunter2"
+    with pytest.raises(InputError, match="No Ray cluster answers") as refused, connected(address):
+        pass
+    assert "hunter2" not in "".join([str(refused.value), *capfd.readouterr()])

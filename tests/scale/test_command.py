@@ -31,6 +31,7 @@ def test_without_ray_it_says_how_to_install_it(
         (["-o", "out", "--chunk-rows", "5", "--ray"], "with --ray give --block-rows"),
         (["-o", "out", "--ray", "more.txt"], "--ray more.txt is no address"),
         (["-o", "out", "--ray", "auto", "more.txt"], "put --ray behind the inputs"),
+        (["-o", "out", "--ray", "host"], "no address such as auto or HOST:6379"),
     ],
 )
 def test_flags_that_do_not_go_together(
@@ -50,6 +51,10 @@ def test_flags_that_do_not_go_together(
         ({"block_rows": 0}, "--block-rows must be at least 1, not 0"),
         ({"workers": -1}, "--workers must be at least 1"),
         ({"device": "cuda:0,cuda:1"}, "--device takes one name"),
+        (
+            {"address": "ray://me:hunter2@head:10001"},
+            "^ray://head:10001 is .* on a node .*--ray auto or --ray HOST:6379",
+        ),
     ],
 )
 def test_requests_that_are_refused(changed: dict[str, object], said: str) -> None:
@@ -57,6 +62,29 @@ def test_requests_that_are_refused(changed: dict[str, object], said: str) -> Non
 
     with pytest.raises(ValueError, match=said):
         _check(Request(**{"inputs": ["a.txt"], "output": "out", "model": "m", **changed}))
+
+
+def test_a_client_address_in_the_environment_is_refused_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    from munjang.scale.command import _check
+
+    monkeypatch.setenv("RAY_ADDRESS", "ray://head:10001")
+    with pytest.raises(ValueError, match="HOST:6379"):
+        _check(Request(inputs=["a.txt"], output="out"))
+    _check(Request(inputs=["a.txt"], output="out", address="auto"))  # which goes before it
+
+
+@pytest.mark.parametrize("model", [None, "owner/name", "korean-english"])
+def test_workers_are_given_paths_from_the_root(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str | None
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    files = ("a.txt", "s3://bucket/b.txt", "/c.txt")
+    job = job_of(Request(inputs=files, output="out", model=model), files, Choice(), Pool(1, 1))
+    assert job.files == (str(tmp_path / "a.txt"), "s3://bucket/b.txt", "/c.txt")
+    assert (job.output, job.model) == (str(tmp_path / "out"), model)
+    Path("m").mkdir()
+    job = job_of(Request(inputs=files, output="s3://bucket/out", model="m"), files, Choice(), Pool(1, 1))
+    assert (job.output, job.model) == ("s3://bucket/out", str(tmp_path / "m"))
 
 
 def test_a_block_is_larger_on_a_gpu() -> None:

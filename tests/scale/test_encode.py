@@ -16,6 +16,7 @@ from munjang.errors import InputError, MunjangError
 from munjang.scale.encode import encode, here
 from munjang.scale.job import Job, settings
 from munjang.scale.manifest import Manifest, complete_manifest, matrix_of, read_manifest, tables
+from munjang.scale.reading import Bad, Block
 from munjang.scale.spans import Choice, Span
 from munjang.scale.worker import Done, Worker
 
@@ -243,3 +244,14 @@ def test_a_block_that_takes_its_worker_down_again_and_again_ends_the_run(tmp_pat
         encode(given, engine)
     encode(given)  # started by hand again, it is given another chance
     assert not list((tmp_path / "out/begun").iterdir())
+
+
+def test_the_hundred_thousandth_input_is_named_with_its_bad_rows(tmp_path: Path, tiny_bert: Path) -> None:
+    files = [f"/{number}.txt" for number in range(100_002)]
+    given = job(tiny_bert, tmp_path / "out", *map(Path, files))
+    for part in ("bad", "blocks", "begun"):
+        (tmp_path / "out" / part).mkdir(parents=True)
+    for number in range(5):
+        (tmp_path / f"out/begun/100001-0000000-{number}").touch()  # of another block, whose name begins alike
+    Worker(given)._make(Block("100001-000000", [0], ["a fox"], [1], [Bad(2, "no text")]))
+    assert json.loads((tmp_path / "out/bad/100001-000000.jsonl").read_text())["file"] == "/100001.txt"

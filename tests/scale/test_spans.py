@@ -8,8 +8,10 @@ from pyarrow import parquet
 
 from munjang.errors import InputError
 from munjang.scale import spans
+from munjang.scale.manifest import Manifest
 from munjang.scale.reading import read_blocks
-from munjang.scale.spans import Choice, Span, files_of, id_kind_of, spans_of
+from munjang.scale.spans import Choice, Span, block_name, files_of, id_kind_of, is_cut, numbers_of, spans_of
+from munjang.scale.worker import Done
 
 PLAIN = Choice()
 
@@ -99,3 +101,16 @@ def test_files_of_folders_by_name(tmp_path: Path) -> None:
 
 def test_a_span_without_rows_still_has_a_block() -> None:
     assert Span(2, 5, 0, 0, 0, 0).blocks(10) == ["00002-000005"]
+
+
+def test_a_compressed_file_is_known_before_the_settings_of_its_address() -> None:
+    assert is_cut("s3://bucket/a.jsonl?region=eu", None)
+    assert not is_cut("s3://bucket/a.jsonl.gz?region=eu", None)
+    assert not is_cut("s3://bucket/a.gz?region=eu", "txt")
+
+
+def test_blocks_of_many_inputs_are_ordered_by_number() -> None:
+    names = [block_name(99_999, 1_000_000), block_name(100_000, 2)]
+    assert list(map(numbers_of, names)) == [(99_999, 1_000_000), (100_000, 2)]
+    blocks = {name: Done(name, "k", 1, 0, 0) for name in reversed(names)}
+    assert Manifest("k", {}, "f", 3, blocks).files() == [f"blocks/{name}.parquet" for name in names]
