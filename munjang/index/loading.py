@@ -3,7 +3,7 @@
 The vectors have to be those that the index would compute: the same model, its prompt for documents, its width.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from munjang.index.index import Index, stored_vectors
 from munjang.runtime.progress import Progress
 from munjang.stores.arrow import Columns
 from munjang.text.terms import terms
+from munjang.types import Array
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,6 +42,27 @@ def check_source(index: Index, fingerprint: str, settings: Mapping[str, Any], di
         raise InputError(f"The model reads documents with the prompt {prompt!r}: encode them with --document.")
 
 
+class Seen:
+    """Ids of earlier tables as hashes, 8 bytes each; two ids of one hash cost a merge that was not needed."""
+
+    def __init__(self) -> None:
+        self.runs: list[Array] = []  # sorted, each shorter than the one before
+
+    def add(self, ids: Sequence[str]) -> bool:
+        """Keep these in mind; whether one of them was there before."""
+        new = np.sort(np.fromiter(map(hash, ids), np.int64, len(ids)))
+        was_there = any(_has_any(run, new) for run in self.runs)
+        while self.runs and len(self.runs[-1]) <= len(new):
+            new = np.sort(np.concatenate([self.runs.pop(), new]))
+        self.runs.append(new)
+        return was_there
+
+
+def _has_any(run: Array, values: Array) -> bool:
+    places = np.minimum(np.searchsorted(run, values), len(run) - 1)
+    return bool((run[places] == values).any())
+
+
 def load_tables(
     index: Index, tables: Iterable["pa.Table"], num_rows: int | None = None, progress: bool | None = None
 ) -> int:
@@ -49,12 +71,14 @@ def load_tables(
     A row whose id is there takes its place, so a load that was stopped may be done again. Words for hybrid search are
     cut from the texts where there are any.
     """
-    is_new = index.count() == 0
+    seen = Seen() if index.count() == 0 else None
     done = 0
     with Progress(num_rows, "loading", progress) as bar:
         for table in tables:
             if table.num_rows:
-                index.store.load(columns_of(index, table), is_new)
+                columns = columns_of(index, table)
+                is_new = seen is not None and not seen.add(columns.document_ids.to_pylist())
+                index.store.load(columns, is_new)
             done += table.num_rows
             bar.advance(table.num_rows)
     return done

