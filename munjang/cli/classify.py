@@ -7,7 +7,6 @@ munjang classify zero-shot texts.txt --label "sport" --label "money=banks, price
 """
 
 import os
-import shutil
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -87,13 +86,13 @@ def run(options: Options) -> int:
 
 
 def _train(options: Options) -> int:
+    from munjang.tasks.labels.files import check_place
     from munjang.tasks.labels.reading import read_labelled
 
     if options.output is None:
         raise InputError("Where to? Give -o FOLDER for the classifier")
     output = Path(options.output)
-    if output.exists() and not options.replace:
-        raise InputError(f"{output} is already there; choose another name, or replace it with --replace")
+    check_place(output, options.replace)
     texts, labels = read_labelled(options.inputs, options.column, options.label_column, options.separator)
     others = _texts(options, options.others) if options.others else None
     from munjang.bi_encoder import BiEncoder
@@ -103,9 +102,7 @@ def _train(options: Options) -> int:
     model = BiEncoder.load(options.model, device=options.device, threads=options.threads)
     config = ClassifyConfig(**{name: getattr(options, name) for name in FITTING})
     made = Classifier.fit(texts, labels, model, config, others, False if options.quiet else None)
-    if output.is_dir():
-        shutil.rmtree(output)
-    made.save(output, with_model=options.with_model or None)
+    made.save(output, options.with_model or None, options.replace)
     if options.html is not None:
         _write_page(options.html, page(f"Classifier of {len(made.labels)} labels", made.labels, made.report))
     _say(options, _summary(made.report))

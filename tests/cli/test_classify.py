@@ -64,6 +64,23 @@ def test_how_often_is_it_right(tiny_bert: Path, folder: Path, capsys: pytest.Cap
     assert "english → korean: 1" in html.read_text(encoding="utf-8")
 
 
+def test_only_a_classifier_is_replaced(tiny_bert: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made, mine = folder / "made", folder / "mine"
+    mine.mkdir()
+    (mine / "thesis.txt").write_text("years of work")
+    missing = folder / "no-model"  # it would be told of, were the place not looked at first
+    for place in (mine, mine / "thesis.txt"):
+        assert classify("train", folder / "examples.tsv", "-o", place, "-m", missing, "--replace") == 2
+        assert "is there already and holds no classifier" in capsys.readouterr().err
+    assert (mine / "thesis.txt").read_text() == "years of work"
+    trained = ("train", folder / "examples.tsv", "-o", made, "-m", tiny_bert, "--quiet")
+    assert classify(*trained) == 0
+    assert classify(*trained) == 2
+    assert "replace it" in capsys.readouterr().err
+    assert classify(*trained, "--replace", "--calibration", "none") == 0
+    assert json.loads((made / "classifier.json").read_text())["report"]["temperature"] == 1
+
+
 def test_few_shot_with_others(tiny_bert: Path, folder: Path) -> None:
     (folder / "others.txt").write_text("42 1999\n3.14\n", encoding="utf-8")
     (folder / "fit.toml").write_text('method = "few_shot"\nnum_folds = 2\nnum_pairs = 1\n')

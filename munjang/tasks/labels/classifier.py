@@ -103,14 +103,15 @@ class Classifier:
             raise InputError(f"A threshold is a probability, 0 to 1, not {threshold}.")
         return replace(self, threshold=threshold)
 
-    def save(self, folder: str | os.PathLike[str], with_model: bool | None = None) -> None:
+    def save(self, folder: str | os.PathLike[str], with_model: bool | None = None, replace: bool = False) -> None:
         """Write a folder: numbers as safetensors, the rest as JSON; whole or not at all.
 
-        `with_model` puts the encoder into it; None: where it was trained, and is nowhere else.
+        `with_model` puts the encoder into it; None: where it was trained, and is nowhere else. `replace` lets it take
+        the place of an older classifier, and of nothing else.
         """
         mine = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "model"}
-        is_trained = self.method == "few_shot"
-        classifier_files.save(Path(folder), mine, self.model, is_trained if with_model is None else with_model)
+        has_model = self.method == "few_shot" if with_model is None else with_model
+        classifier_files.save(Path(folder), mine, self.model, has_model, replace)
 
     @classmethod
     def load(

@@ -22,34 +22,36 @@ SHAPES = {"weights": 2, "bias": 1, "scale": 1, "offset": 1}
 PLAIN = ("labels", "threshold", "is_multi_label", "method", "fingerprint", "is_unit", "report")  # as JSON holds them
 
 
-def save(folder: Path, fields: dict[str, Any], model: BiEncoder | None, with_model: bool) -> None:
+def check_place(folder: Path, replace: bool) -> None:
+    """Refuse a place that no classifier may be written to: a file, a folder of something else, an older classifier."""
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return
+    if not (folder / FACTS).is_file():
+        raise InputError(f"{folder} is there already and holds no classifier; choose another name.")
+    if not replace:
+        raise InputError(f"{folder} is there already; choose another name, or replace it (replace=True, --replace).")
+
+
+def save(
+    folder: Path, fields: dict[str, Any], model: BiEncoder | None, with_model: bool, replace: bool = False
+) -> None:
     """Write the fields of a classifier, and its model if asked, beside the place; then move all there in one step."""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(f"{folder} is there already; choose another name, or remove it first.")
+    check_place(folder, replace)
     if with_model and model is None:
         raise InputError("This classifier was fitted on vectors and has no model to save.")
-    temporary = folder.with_name(folder.name + ".tmp")
-    shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir(parents=True)
+    target = folder.resolve()
+    made, old = (target.with_name(f"{target.name}.{kind}-{os.getpid()}") for kind in ("new", "old"))
+    made.mkdir(parents=True)
     try:
-        numbers = {
-            "weights": fields["head"].weights_CD,
-            "bias": fields["head"].bias_C,
-            "scale": fields["calibration"].scale_C,
-            "offset": fields["calibration"].offset_C,
-        }
-        save_file({name: np.ascontiguousarray(value) for name, value in numbers.items()}, temporary / NUMBERS)
-        if with_model and model is not None:
-            model.save(temporary / ENCODER)
-        facts = {"format": FORMAT, "model": ENCODER if with_model else _place(model)}
-        facts |= {name: fields[name] for name in PLAIN} | {"labels": list(fields["labels"])}
-        (temporary / FACTS).write_text(json.dumps(facts, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-        if folder.exists():
-            folder.rmdir()
-        os.replace(temporary, folder)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
+        _write(made, fields, model, with_model)
+        if target.exists():
+            os.replace(target, old)
+        os.replace(made, target)
+    finally:
+        if old.exists() and not target.exists():  # the last step failed: the older one stays
+            os.replace(old, target)
+        shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
 
 
 def load(folder: Path, model: BiEncoder | None, device: str | None) -> tuple[dict[str, Any], BiEncoder | None]:
@@ -71,6 +73,21 @@ def load(folder: Path, model: BiEncoder | None, device: str | None) -> tuple[dic
         "calibration": Calibration(numbers["scale"], numbers["offset"]),
     }
     return fields, model
+
+
+def _write(made: Path, fields: dict[str, Any], model: BiEncoder | None, with_model: bool) -> None:
+    numbers = {
+        "weights": fields["head"].weights_CD,
+        "bias": fields["head"].bias_C,
+        "scale": fields["calibration"].scale_C,
+        "offset": fields["calibration"].offset_C,
+    }
+    save_file({name: np.ascontiguousarray(value) for name, value in numbers.items()}, made / NUMBERS)
+    if with_model and model is not None:
+        model.save(made / ENCODER)
+    facts = {"format": FORMAT, "model": ENCODER if with_model else _place(model)}
+    facts |= {name: fields[name] for name in PLAIN} | {"labels": list(fields["labels"])}
+    (made / FACTS).write_text(json.dumps(facts, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
 
 def _place(model: BiEncoder | None) -> str | None:

@@ -1,5 +1,6 @@
 """Classifiers: from texts, from vectors, saved and loaded; bad input is told what to change."""
 
+import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -107,6 +108,26 @@ def test_texts_and_back_from_disk(model: BiEncoder, tiny_bert: Path, tmp_path: P
     with pytest.raises(InputError, match="is there already"):
         classifier.save(tmp_path / "saved")
     assert [path.name for path in tmp_path.iterdir()] == ["saved"]
+
+
+def test_only_a_classifier_is_replaced(tmp_path: Path) -> None:
+    classifier = Classifier.fit(*clouds(3))
+    for name in ("new", "new.tmp", "mine"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "new.tmp/thesis.txt").write_text("years of work")
+    (tmp_path / "mine/thesis.txt").write_text("years of work")
+    classifier.save(tmp_path / "new")
+    classifier.with_threshold(0.25).save(tmp_path / "new", replace=True)
+    assert Classifier.load(tmp_path / "new").threshold == 0.25
+    with pytest.raises(InputError, match="holds no classifier; choose another name"):
+        classifier.save(tmp_path / "mine", replace=True)
+    with pytest.raises(InputError, match="has no model to save"):
+        classifier.save(tmp_path / "new", with_model=True, replace=True)
+    with pytest.raises(TypeError, match="not JSON serializable"):
+        dataclasses.replace(classifier, report={"what": object()}).save(tmp_path / "new", replace=True)
+    assert Classifier.load(tmp_path / "new").threshold == 0.25
+    assert sorted(path.name for path in tmp_path.rglob("*.txt")) == ["thesis.txt"] * 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine", "new", "new.tmp"]
 
 
 def test_another_models_vectors(model: BiEncoder, make: Callable[..., Path], tmp_path: Path) -> None:
