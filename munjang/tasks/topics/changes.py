@@ -11,14 +11,18 @@ import numpy as np
 
 from munjang.bi_encoder import BiEncoder
 from munjang.errors import InputError
-from munjang.tasks.topics.model import NONE, TopicModel, build
+from munjang.tasks.topics.model import NONE, TopicModel, build, own_similarity
 from munjang.tasks.topics.terms import POOL, diversify, split, terms_of
-from munjang.tasks.vectors import unit_vectors
-from munjang.types import Ints
+from munjang.tasks.vectors import check_width, unit_vectors
+from munjang.types import Floats, Ints
 
 
-def merge_topics(found: TopicModel, groups: Sequence[Sequence[int]]) -> TopicModel:
-    """Topics put together: `merge_topics(found, [[0, 3], [1, 4, 5]])`."""
+def merge_topics(found: TopicModel, groups: Sequence[Sequence[int]], vectors: Any = None) -> TopicModel:
+    """Topics put together: `merge_topics(found, [[0, 3], [1, 4, 5]])`.
+
+    With the `vectors` of all texts `similarity_N` is measured anew; without, it stays that to the centres before.
+    """
+    vectors = _checked(found, vectors)
     target_T = np.arange(len(found.topics))
     seen: set[int] = set()
     for group in groups:
@@ -29,11 +33,15 @@ def merge_topics(found: TopicModel, groups: Sequence[Sequence[int]]) -> TopicMod
                 raise InputError(f"Topic {number} is named twice; it can go into one group only.")
             seen.add(number)
             target_T[number] = group[0]
-    return _moved(found, target_T)
+    return _moved(found, target_T, vectors)
 
 
-def reduce_topics(found: TopicModel, num_topics: int) -> TopicModel:
-    """At most so many topics: the two whose texts are most alike on average are merged, again and again."""
+def reduce_topics(found: TopicModel, num_topics: int, vectors: Any = None) -> TopicModel:
+    """At most so many topics: the two whose texts are most alike on average are merged, again and again.
+
+    `vectors` are as of `merge_topics`.
+    """
+    vectors = _checked(found, vectors)
     if num_topics < 1:
         raise InputError(f"num_topics must be at least 1, not {num_topics}.")
     target_T = np.arange(len(found.topics))
@@ -51,22 +59,24 @@ def reduce_topics(found: TopicModel, num_topics: int) -> TopicModel:
         row = np.where(is_left, sums_TD @ sums_TD[kept] / (sizes_T * sizes_T[kept]), -np.inf)
         alike_TT[kept], alike_TT[:, kept] = row, row
         alike_TT[gone], alike_TT[:, gone] = -np.inf, -np.inf
-    return _moved(found, target_T)
+    return _moved(found, target_T, vectors)
 
 
 def reassign_outliers(
     found: TopicModel, vectors: Any = None, model: BiEncoder | None = None, min_similarity: float = -1.0
 ) -> TopicModel:
-    """Outliers given to their nearest topics. `vectors` are of all texts; else the model encodes those of none."""
+    """Outliers given to their nearest topics. `vectors` are of all texts; else the model encodes those of none.
+
+    Topics move towards what they get: with `vectors` all of `similarity_N` is measured anew, else it is that before.
+    """
     rows = np.flatnonzero(found.topic_of_N == NONE)
     if not len(rows) or not found.topics:
         return found
     if vectors is None and model is None:
         raise InputError("To reassign outliers give the vectors of all texts, or the model that makes them.")
     found.check_model(model)
-    if vectors is not None and len(vectors) != len(found.texts):
-        raise InputError(f"There are {len(vectors)} vectors for {len(found.texts)} texts.")
-    outliers = [found.texts[row] for row in rows] if vectors is None else np.asarray(vectors)[rows]
+    vectors = _checked(found, vectors)
+    outliers = [found.texts[row] for row in rows] if vectors is None else vectors[rows]
     units = unit_vectors(outliers, model)
     given = found.assign(units, None, min_similarity)
     is_given = given.topic_of_N != NONE
@@ -74,6 +84,8 @@ def reassign_outliers(
     topic_of_N[rows] = given.topic_of_N
     similarity_N[rows[is_given]] = given.similarity_N[is_given]
     np.add.at(sums_TD, given.topic_of_N[is_given], units[is_given])
+    if vectors is not None:
+        similarity_N = own_similarity(vectors, topic_of_N, sums_TD)
     return build(found.texts, topic_of_N, similarity_N, sums_TD, found.naming, found.fingerprint)
 
 
@@ -87,8 +99,20 @@ def diversify_terms(found: TopicModel, model: BiEncoder, diversity: float) -> To
     return replace(found, topics=tuple(topics))
 
 
-def _moved(found: TopicModel, target_T: Ints) -> TopicModel:
+def _checked(found: TopicModel, vectors: Any) -> Floats | None:
+    if vectors is None:
+        return None
+    array = np.asarray(vectors)
+    if len(array) != len(found.texts):
+        raise InputError(f"There are {len(array)} vectors for {len(found.texts)} texts.")
+    check_width(array, found.sums_TD.shape[1], "vectors")
+    return array
+
+
+def _moved(found: TopicModel, target_T: Ints, vectors_ND: Floats | None) -> TopicModel:
     moved_T = np.append(target_T, NONE)  # the last one is where -1 looks
     sums_TD = np.zeros_like(found.sums_TD)
     np.add.at(sums_TD, target_T, found.sums_TD)
-    return build(found.texts, moved_T[found.topic_of_N], found.similarity_N, sums_TD, found.naming, found.fingerprint)
+    topic_of_N = moved_T[found.topic_of_N]
+    similarity_N = found.similarity_N if vectors_ND is None else own_similarity(vectors_ND, topic_of_N, sums_TD)
+    return build(found.texts, topic_of_N, similarity_N, sums_TD, found.naming, found.fingerprint)

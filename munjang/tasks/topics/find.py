@@ -11,11 +11,10 @@ import numpy as np
 
 from munjang.bi_encoder import BiEncoder
 from munjang.errors import InputError
-from munjang.nn.similarity import unit
 from munjang.tasks.topics.changes import diversify_terms, reassign_outliers, reduce_topics
 from munjang.tasks.topics.config import TopicConfig as TopicConfig  # here too: callers need both
 from munjang.tasks.topics.groups import group
-from munjang.tasks.topics.model import NONE, Naming, TopicModel, build
+from munjang.tasks.topics.model import NONE, Naming, TopicModel, build, own_similarity
 from munjang.tasks.topics.reduce import BLOCK, reduce
 from munjang.tasks.vectors import unit_vectors
 from munjang.text.inputs import as_texts
@@ -49,7 +48,7 @@ def find_topics(
     fingerprint = None if model is None else model.fingerprint
     found = _built(texts, group_of_N, units_ND, Naming(num_terms=0))
     if config.num_topics is not None and len(found.topics) > config.num_topics:
-        found = reduce_topics(found, config.num_topics)
+        found = reduce_topics(found, config.num_topics, units_ND)
     if config.outliers == "nearest":
         found = reassign_outliers(found, units_ND)
     naming = Naming(config.num_terms, config.max_words)
@@ -69,10 +68,7 @@ def _grouped(units_ND: Floats, config: TopicConfig, progress: bool | None) -> In
 def _built(texts: list[str], group_of_N: Ints, units_ND: Floats, naming: Naming) -> TopicModel:
     sums_GD = np.zeros((int(group_of_N.max()) + 1, units_ND.shape[1]), np.float32)
     rows = np.flatnonzero(group_of_N != NONE)
-    blocks = [rows[start : start + BLOCK] for start in range(0, len(rows), BLOCK)]  # copies of all would not fit
-    for block in blocks:
+    for start in range(0, len(rows), BLOCK):  # a copy of all would not fit
+        block = rows[start : start + BLOCK]
         np.add.at(sums_GD, group_of_N[block], units_ND[block])
-    similarity_N, centres_GD = np.zeros(len(texts), np.float32), unit(sums_GD)
-    for block in blocks:
-        similarity_N[block] = np.einsum("nd,nd->n", units_ND[block], centres_GD[group_of_N[block]])
-    return build(texts, group_of_N, similarity_N, sums_GD, naming)
+    return build(texts, group_of_N, own_similarity(units_ND, group_of_N, sums_GD), sums_GD, naming)

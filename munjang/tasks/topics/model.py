@@ -12,7 +12,7 @@ from munjang.bi_encoder import BiEncoder
 from munjang.errors import InputError
 from munjang.nn.similarity import unit
 from munjang.tasks.topics.terms import Terms, split, terms_of
-from munjang.tasks.vectors import check_width, unit_vectors
+from munjang.tasks.vectors import BLOCK, check_width, unit_vectors
 from munjang.types import Floats, Ints
 
 NONE = -1  # the topic of texts that belong to none
@@ -61,7 +61,7 @@ class TopicModel:
 
     texts: list[str]
     topic_of_N: Ints
-    similarity_N: Floats  # to the own topic's centre; 0 for those of none
+    similarity_N: Floats  # to the own topic's centre, see `merge_topics`; 0 for those of none
     sums_TD: Floats  # of the unit vectors of each topic
     topics: tuple[Topic, ...]
     naming: Naming = Naming()
@@ -101,6 +101,16 @@ class TopicModel:
                 f"These topics were made with another model (fingerprint {self.fingerprint[:12]}, "
                 f"not {model.fingerprint[:12]}); load that one."
             )
+
+
+def own_similarity(vectors_ND: Any, group_of_N: Ints, sums_GD: Floats) -> Floats:
+    """How near each text is to the centre of its own group; 0 for those of none."""
+    similarity_N, centres_GD = np.zeros(len(group_of_N), np.float32), unit(sums_GD)
+    rows = np.flatnonzero(group_of_N != NONE)
+    for start in range(0, len(rows), BLOCK):  # a copy of all would not fit
+        block = rows[start : start + BLOCK]
+        similarity_N[block] = np.einsum("nd,nd->n", unit_vectors(vectors_ND[block]), centres_GD[group_of_N[block]])
+    return similarity_N
 
 
 def build(

@@ -9,7 +9,7 @@ from munjang import BiEncoder
 from munjang.errors import InputError
 from munjang.tasks.topics.changes import diversify_terms, merge_topics, reassign_outliers, reduce_topics
 from munjang.tasks.topics.find import TopicConfig, find_topics
-from munjang.tasks.topics.model import NONE
+from munjang.tasks.topics.model import NONE, TopicModel
 from tests.tasks.topics.made import SIZES, WORDS, found, made
 
 
@@ -51,6 +51,35 @@ def test_reducing_merges_what_is_most_alike() -> None:
     np.testing.assert_allclose(reduced.sums_TD.sum(0), model.sums_TD.sum(0), atol=1e-4)
     assert reduce_topics(model, 1).topics[0].size == 62
     assert reduce_topics(model, 9).topics == model.topics
+
+
+def own_cosines(model: TopicModel, vectors: np.ndarray) -> np.ndarray:
+    """Each text's cosine to the mean of its topic's unit vectors, worked out one by one."""
+    units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    cosines = []
+    for unit, topic in zip(units, model.topic_of_N, strict=True):
+        centre = units[model.topic_of_N == topic].mean(0)
+        cosines.append(0 if topic == NONE else unit @ centre / np.linalg.norm(centre))
+    return np.array(cosines)
+
+
+def test_similarity_is_to_the_centre_after_changes_too() -> None:
+    pytest.importorskip("sklearn")
+    _, vectors = made(2)
+    model = found(2, cluster="hdbscan", min_size=8)
+    for changed in (
+        found(2, cluster="hdbscan", min_size=8, num_topics=2, outliers="nearest"),
+        found(2, cluster="hdbscan", min_size=8, num_topics=1),
+        merge_topics(model, [[0, 2]], vectors),
+        reduce_topics(model, 2, vectors),
+        reassign_outliers(model, vectors),
+    ):
+        np.testing.assert_allclose(changed.similarity_N, own_cosines(changed, vectors), atol=1e-5)
+    np.testing.assert_array_equal(merge_topics(model, [[0, 2]]).similarity_N, model.similarity_N)  # no vectors
+    with pytest.raises(InputError, match="2 vectors for 64 texts"):
+        merge_topics(model, [[0, 2]], vectors[:2])
+    with pytest.raises(InputError, match="another model"):
+        reduce_topics(model, 2, np.ones((64, 12)))
 
 
 def test_outliers_are_kept_or_given_away() -> None:
