@@ -65,9 +65,12 @@ def encode(
 
 def prepared(job: Job) -> tuple[Job, dict[str, Any], int]:
     """The job with its model's fingerprint and its key, its settings, and the width of its vectors."""
-    model = BiEncoder.load(job.model, "cpu", None, job.threads)  # once, so that what it refuses is refused now
+    is_gpu = (job.device or "").startswith("cuda")  # which the workers have, but perhaps not this machine
+    device, dtype = ("cpu", None) if is_gpu else (job.device, job.dtype)
+    model = BiEncoder.load(job.model, device, dtype, job.threads)  # once, so that what it refuses is refused now
     width = int(encode_texts(model, job, []).shape[1])
-    job = replace(job, fingerprint=model.fingerprint, id_kind=id_kind_of(job.files, job.choice))
+    dtype = job.dtype or ("bfloat16" if is_gpu else str(model.dtype).removeprefix("torch."))
+    job = replace(job, dtype=dtype, fingerprint=model.fingerprint, id_kind=id_kind_of(job.files, job.choice))
     known = settings(job, sizes_of(job.files))
     return replace(job, key=key_of(known)), known, width
 

@@ -42,7 +42,7 @@ class Job:
     key: str = ""  # of the settings: a block with another one is another job's
 
 
-# these change the speed only
+# these change the speed only; what a device computes in is `dtype`, which is known before the first block
 HARMLESS = {"batch_tokens", "threads", "output", "first_rows", "key", "model", "device", "files"}
 
 

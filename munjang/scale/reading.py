@@ -1,14 +1,14 @@
 """The rows of a span, block by block; a row that can't be used is put aside with its reason."""
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from munjang.data.tables import Broken, format_of, read_rows
+from munjang.data.tables import Broken, format_of
 from munjang.scale.places import located, shown
 from munjang.scale.spans import Choice, Span, is_cut
+from munjang.scale.whole import not_utf8, object_of, rows_from_start
 
 MAX_ID_BYTES = 2048  # what every engine that these files are loaded into takes
 
@@ -85,7 +85,7 @@ Values = tuple[int, Sequence[Any] | Broken | None]  # None: a blank line, which 
 def _rows(span: Span, address: str, choice: Choice) -> Iterator[Values]:
     kind = format_of(shown(address), choice.format)
     if not is_cut(address, choice.format):
-        return iter(read_rows(address, lambda there: choice.columns(shown(address), there), choice.format))
+        return iter(rows_from_start(address, lambda there: choice.columns(shown(address), there), choice.format))
     return _groups(span, address) if kind == "parquet" else _lines(span, address, kind)
 
 
@@ -97,10 +97,26 @@ def _groups(span: Span, address: str) -> Iterator[Values]:
         place = span.first_line
         batches = file.iter_batches(4096, row_groups=list(range(span.start, span.end)), columns=list(span.columns))
         for batch in batches:
-            columns = [batch.column(name).to_pylist() for name in span.columns]
+            columns = [_values(batch.column(name)) for name in span.columns]
             for values in zip(*columns, strict=True):
-                yield place, values
+                broken = next((value for value in values if isinstance(value, Broken)), None)
+                yield place, broken or values
                 place += 1
+
+
+def _values(column: Any) -> list[Any]:
+    """A column's values one by one where one of them is no UTF-8, which writers of Parquet need not check."""
+    try:
+        return list(column.to_pylist())
+    except UnicodeDecodeError:
+        return [_value(scalar) for scalar in column]
+
+
+def _value(scalar: Any) -> Any:
+    try:
+        return scalar.as_py()
+    except UnicodeDecodeError as error:
+        return Broken(f"not UTF-8 (byte 0x{error.object[error.start]:02x} at position {error.start})")
 
 
 def _lines(span: Span, address: str, kind: str) -> Iterator[Values]:
@@ -115,27 +131,5 @@ def _lines(span: Span, address: str, kind: str) -> Iterator[Values]:
         lines.pop()
     for place, line in enumerate(lines, span.first_line + 1):
         line = line.removesuffix(b"\r")
-        try:
-            text = line.decode("utf-8")
-        except UnicodeDecodeError as error:
-            reason = f"not UTF-8 (byte 0x{line[error.start]:02x} at position {error.start})"
-            yield place, Broken(reason)
-            continue
-        yield place, [text] if kind == "txt" else _object(text, span.columns)
-
-
-def _object(line: str, columns: tuple[str, ...]) -> Sequence[Any] | Broken | None:
-    if not line or line.isspace():
-        return None
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        return Broken(f"not JSON ({error})")
-    if not isinstance(row, dict):
-        return Broken(f"not an object with columns, but {line:.40}")
-    missing = [name for name in columns if name not in row]
-    return (
-        Broken(f"no {missing[0]!r}; it has {', '.join(row) or 'nothing'}"[:300])
-        if missing
-        else [row[name] for name in columns]
-    )
+        text = line.decode("utf-8", "surrogateescape")
+        yield place, (not_utf8(text) or [text]) if kind == "txt" else object_of(text, span.columns)

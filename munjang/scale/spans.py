@@ -15,9 +15,10 @@ import numpy as np
 
 from munjang.data.columns import choose_text, found
 from munjang.data.files import COMPRESSIONS
-from munjang.data.tables import SUFFIXES, format_of, read_rows
+from munjang.data.tables import SUFFIXES, format_of
 from munjang.errors import InputError
 from munjang.scale.places import inside, located, shown, sizes_in
+from munjang.scale.whole import rows_from_start
 
 READ_BYTES = 1 << 23  # at a time, when lines are counted
 CUT = ("txt", "jsonl")
@@ -99,7 +100,8 @@ def spans_of(number: int, address: str, choice: "Choice", block_rows: int) -> li
     kind = format_of(shown(address), choice.format)
     if not is_cut(address, choice.format):
         chosen: list[str] = []
-        rows = read_rows(address, partial(_remember, partial(choice.columns, shown(address)), chosen), choice.format)
+        choose = partial(_remember, partial(choice.columns, shown(address)), chosen)
+        rows = rows_from_start(address, choose, choice.format)
         count = sum(1 for _ in rows)
         return [Span(number, 0, 0, count, 0, 0, tuple(chosen))] if count else []
     filesystem, path = located(address)

@@ -13,7 +13,7 @@ from pyarrow import parquet
 
 from munjang.bi_encoder import BiEncoder
 from munjang.errors import InputError, MunjangError
-from munjang.scale.encode import encode, here
+from munjang.scale.encode import encode, here, prepared
 from munjang.scale.job import Job, settings
 from munjang.scale.manifest import Manifest, complete_manifest, matrix_of, read_manifest, tables
 from munjang.scale.reading import Bad, Block
@@ -255,3 +255,13 @@ def test_the_hundred_thousandth_input_is_named_with_its_bad_rows(tmp_path: Path,
         (tmp_path / f"out/begun/100001-0000000-{number}").touch()  # of another block, whose name begins alike
     Worker(given)._make(Block("100001-000000", [0], ["a fox"], [1], [Bad(2, "no text")]))
     assert json.loads((tmp_path / "out/bad/100001-000000.jsonl").read_text())["file"] == "/100001.txt"
+
+
+def test_what_a_device_computes_in_belongs_to_the_job(tmp_path: Path, tiny_bert: Path) -> None:
+    path = lines(tmp_path / "a.txt")
+    manifest = encode(job(tiny_bert, tmp_path / "out", path, device="cpu"))
+    assert manifest.settings["dtype"] == "float32"
+    with pytest.raises(InputError, match="dtype was 'float32', is now 'bfloat16'"):
+        encode(job(tiny_bert, tmp_path / "out", path, device="cuda"))
+    same = prepared(job(tiny_bert, tmp_path / "out", path, device="cuda", dtype="float32"))[0]
+    assert (same.key, same.dtype) == (manifest.key, "float32")

@@ -1,6 +1,12 @@
+import gzip
 import json
 from pathlib import Path
 
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from munjang.errors import InputError
 from munjang.scale.reading import Block, read_blocks
 from munjang.scale.spans import Choice, spans_of
 
@@ -54,3 +60,42 @@ def test_tables_that_are_read_as_a_whole(tmp_path: Path) -> None:
     block = read(path, Choice(column="a"))
     assert block.texts == ["x"]
     assert [bad.reason for bad in block.bad] == ["1 fields, but the header has 2 columns"]
+
+
+ROWS = {
+    "a.jsonl.gz": [b'{"text": "one"}', b'{"text": "\xb0\xa1"}', b'{"text": "two"}'],
+    "a.txt.gz": [b"one", b"\xb0\xa1", b"two"],
+    "a.csv": [b"text,n", b"one,1", b'"\xb0\xa1",2', b"two,3"],
+    "a.tsv": [b"text\tn", b"one\t1", b"\xb0\xa1\t2", b"two\t3"],
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_row_that_is_not_utf8_does_not_end_a_file_that_is_read_as_a_whole(tmp_path: Path, name: str) -> None:
+    path, data = tmp_path / name, b"\n".join(ROWS[name])
+    path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    block = read(path)
+    assert (block.texts, block.ids) == (["one", "two"], [1000, 1002])
+    (bad,) = block.bad
+    assert bad.place == len(ROWS[name]) - 1
+    position = 10 if "json" in name else 0
+    assert bad.reason == f"not UTF-8 (byte 0xb0 at position {position})"
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
+def test_a_text_of_parquet_that_is_not_utf8_is_a_bad_row(tmp_path: Path, kind: pa.DataType) -> None:
+    raw = pa.array([b"one", b"a\xb0\xa1", b"two", None], pa.binary() if kind == pa.string() else pa.large_binary())
+    parquet.write_table(pa.table({"text": raw.view(kind)}), tmp_path / "a.parquet")  # a view checks nothing
+    block = read(tmp_path / "a.parquet")
+    assert (block.texts, block.ids) == (["one", "two"], [1000, 1002])
+    assert [(bad.place, bad.reason) for bad in block.bad] == [
+        (1, "not UTF-8 (byte 0xb0 at position 1)"),
+        (3, "the text is null, not a text"),
+    ]
+
+
+def test_a_damaged_archive_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt.gz"
+    path.write_bytes(gzip.compress(b"one\ntwo\n" * 1000)[:-20])
+    with pytest.raises(InputError, match=r"a\.txt\.gz is damaged after line"):
+        read(path)

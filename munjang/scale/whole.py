@@ -1,0 +1,108 @@
+"""Rows of files that can only be read from their beginning; a row that is not UTF-8 is a bad one, not the end."""
+
+import csv
+import json
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from munjang.data.files import _lzma_error, label, open_bytes
+from munjang.data.tables import MAX_FIELD, Broken, Choose, Row, _with_header, format_of, read_rows
+from munjang.errors import InputError
+
+STRAY = re.compile("[\udc80-\udcff]")  # what Python's surrogateescape makes of a byte that is not UTF-8
+
+
+def rows_from_start(path: str, choose: Choose, format: str | None = None) -> Iterator[Row]:
+    """As `read_rows`, which ends at a line that is not UTF-8."""
+    kind = format_of(path, format)
+    if kind == "parquet":
+        return read_rows(path, choose, format)
+    if kind == "jsonl":
+        return _objects(path, choose)
+    if kind == "txt":
+        choose(["text"])
+        return ((number, not_utf8(line) or [line]) for number, line in _lines(path))
+    fields = _csv(path) if kind == "csv" else ((number, line.split("\t")) for number, line in _lines(path))
+    return map(_sound, _with_header(path, fields, choose))
+
+
+def not_utf8(text: str) -> Broken | None:
+    """What is wrong with a text that was decoded with its stray bytes; None: nothing."""
+    found = STRAY.search(text)
+    if found is None:
+        return None
+    position = len(text[: found.start()].encode("utf-8", "surrogatepass"))
+    return Broken(f"not UTF-8 (byte 0x{ord(found[0]) - 0xDC00:02x} at position {position})")
+
+
+def object_of(line: str, columns: Sequence[str]) -> list[Any] | Broken | None:
+    """The values of a line of JSON; None for a blank one, which is no row."""
+    if not line or line.isspace():
+        return None
+    row = _parsed(line)
+    if isinstance(row, Broken):
+        return row
+    missing = [name for name in columns if name not in row]
+    if missing:
+        return Broken(f"no {missing[0]!r}; it has {', '.join(row) or 'nothing'}"[:300])
+    return [row[name] for name in columns]
+
+
+def _parsed(line: str) -> dict[str, Any] | Broken:
+    if stray := not_utf8(line):
+        return stray
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        return Broken(f"not JSON ({error})")
+    return row if isinstance(row, dict) else Broken(f"not an object with columns, but {line:.40}")
+
+
+def _objects(path: str, choose: Choose) -> Iterator[Row]:
+    """The first line that is an object says what the columns are."""
+    columns: list[str] = []
+    for number, line in _lines(path):
+        if not columns and isinstance(first := _parsed(line), dict):
+            columns = choose(list(first))
+        values = object_of(line, columns)
+        if values is not None:
+            yield number, values
+
+
+def _sound(row: Row) -> Row:
+    number, values = row
+    if isinstance(values, Broken):
+        return row
+    return number, next(filter(None, (not_utf8(value) for value in values if isinstance(value, str))), values)
+
+
+def _csv(path: str) -> Iterator[tuple[int, list[str]]]:
+    csv.field_size_limit(max(csv.field_size_limit(), MAX_FIELD))
+    rows = csv.reader((line + "\n" for _, line in _lines(path)), strict=True)
+    first = 1
+    try:
+        for row in rows:
+            if row:
+                yield first, row
+            first = rows.line_num + 1
+    except csv.Error as error:
+        raise InputError(f"{label(path)}, line {first}: {error}; is a quote missing, or not doubled?") from None
+
+
+def _lines(path: str) -> Iterator[tuple[int, str]]:
+    """Numbered lines as `read_lines` gives them, with stray bytes in them."""
+    number = 0
+    with open_bytes(path) as file:
+        try:
+            for number, line in enumerate(file, 1):
+                line = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
+                line = line.removesuffix(b"\n").removesuffix(b"\r") if line.endswith(b"\n") else line
+                yield number, line.decode("utf-8", "surrogateescape")
+        except (EOFError, OSError, zlib.error, _lzma_error()) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
+            raise InputError(
+                f"{label(path)} is damaged after line {number}: {error}. Copy or compress it again"
+            ) from None
