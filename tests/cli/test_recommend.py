@@ -50,6 +50,14 @@ def test_for_a_need(tiny_bert: Path, folder: Path, capsys: pytest.CaptureFixture
     assert why.strip() == "for the need"
 
 
+def test_half_of_a_surrogate_pair(tiny_bert: Path, folder: Path) -> None:
+    rows = [{"id": id, "text": f"{text} \ud800 apple"} for id, text in zip(IDS, TEXTS, strict=True)]
+    (folder / "items.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    asked = (folder / "items.jsonl", "--like", "book0", "-m", tiny_bert, "-k", "1", "--html", folder / "x.html")
+    assert ask(folder, *asked, "-o", folder / "out.jsonl") == 0
+    assert "\ufffd apple" in (folder / "x.html").read_text(encoding="utf-8")
+
+
 def test_ready_vectors_need_no_model(folder: Path) -> None:
     np.save(folder / "books.npy", np.array([[1, 0], [0.9, 0.1], [0, 1], [0.1, 1], [-1, 0]], np.float32))
     asked = (folder / "books.tsv", "--vectors", folder / "books.npy", "--like", "book2", "-k", "1")

@@ -4,11 +4,11 @@ N items, D width.
 """
 
 from collections.abc import Collection, Sequence
-from html import escape
 
 import numpy as np
 
 from munjang.tasks.items.recommend import Recommendation
+from munjang.tasks.page import shown
 from munjang.types import Doubles, Floats
 
 SIZE, MARGIN = 560, 16  # pixels of the map, and around its points
@@ -33,14 +33,14 @@ def page(
 ) -> str:
     """An HTML page; with the ids and vectors of the catalogue, a map of it too."""
     best = max([each.score for each in found], default=1.0)
-    body = [f"<h1>{escape(title)}</h1>", "<ol>", *(_item(each, best) for each in found), "</ol>"]
+    body = [f"<h1>{shown(title)}</h1>", "<ol>", *(_item(each, best) for each in found), "</ol>"]
     if not found:
         body.append("<p>Nothing is left to recommend.</p>")
     if vectors_ND is not None and len(vectors_ND) > 2:
         kinds = dict.fromkeys(likes, "liked") | dict.fromkeys(dislikes, "disliked")
         kinds |= {each.id: "recommended" for each in found}
         body.append(_map(ids, flat(vectors_ND), kinds))
-    head = f'<!doctype html><html><head><meta charset="utf-8"><title>{escape(title)}</title>'
+    head = f'<!doctype html><html><head><meta charset="utf-8"><title>{shown(title)}</title>'
     return "\n".join([f"{head}<style>{STYLE}</style></head><body>", *body, "</body></html>\n"])
 
 
@@ -55,10 +55,10 @@ def flat(vectors_ND: Floats) -> Doubles:
 
 def _item(each: Recommendation, best: float) -> str:
     share = max(each.score, 0) / best if best > 0 else 0
-    keys = "".join(f'<span class="key">{escape(word)}</span>' for word in each.keywords)
-    why = f"like {escape(each.because)}" if each.because is not None else "fits the need"
+    keys = "".join(f'<span class="key">{shown(word)}</span>' for word in each.keywords)
+    why = f"like {shown(each.because)}" if each.because is not None else "fits the need"
     return (
-        f"<li><b>{escape(each.id)}</b> {escape(each.text[:300])}"
+        f"<li><b>{shown(each.id)}</b> {shown(each.text)}"
         f'<div class="bar" style="width:{100 * share:.0f}%"></div>'
         f'<div class="why">{each.score:.3f}, {why} {keys}</div></li>'
     )
@@ -75,7 +75,7 @@ def _map(ids: Sequence[str], plane_N2: Doubles, kinds: dict[str, str]) -> str:
         kind = kinds.get(ids[row], "other")
         x, y = MARGIN + (SIZE - 2 * MARGIN) * plane_N2[row]
         circle = f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{3 if kind == "other" else 6}" fill="{COLOURS[kind]}">'
-        parts.append(f"{circle}<title>{escape(ids[row])} ({kind})</title></circle>")
+        parts.append(f"{circle}<title>{shown(ids[row])} ({kind})</title></circle>")
     drawing = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {SIZE} {SIZE}" width="{SIZE}" height="{SIZE}">'
     caption = "The catalogue from above: green is liked, red disliked, blue recommended; near items are alike."
     return "\n".join(["<figure>", drawing, *parts, f"</svg><figcaption>{caption}</figcaption></figure>"])

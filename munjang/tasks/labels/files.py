@@ -87,7 +87,8 @@ def _write(made: Path, fields: dict[str, Any], model: BiEncoder | None, with_mod
         model.save(made / ENCODER)
     facts = {"format": FORMAT, "model": ENCODER if with_model else _place(model)}
     facts |= {name: fields[name] for name in PLAIN} | {"labels": list(fields["labels"])}
-    (made / FACTS).write_text(json.dumps(facts, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    # in ASCII: a label may hold half of a surrogate pair
+    (made / FACTS).write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
 
 
 def _place(model: BiEncoder | None) -> str | None:

@@ -4,8 +4,9 @@ C classes.
 """
 
 from collections.abc import Mapping, Sequence
-from html import escape
 from typing import Any
+
+from munjang.tasks.page import shown
 
 CELL, MOST, NAME = 26, 40, 18  # pixels of a cell, labels that are drawn, characters of a name
 SIZE, GAP = 320, 40  # pixels of the diagram, and around it
@@ -34,18 +35,18 @@ FACTS = {
 def page(title: str, labels: Sequence[Any], report: Mapping[str, Any]) -> str:
     """An HTML page of what a report of held-out (or other labelled) rows holds."""
     names = [str(label) for label in labels]
-    rows = [(shown, report[name]) for name, shown in FACTS.items() if report.get(name) is not None]
-    body = [f"<h1>{escape(title)}</h1>", "<table>"]
-    body += [f"<tr><td>{escape(shown)}</td><td>{_number(value)}</td></tr>" for shown, value in rows]
+    rows = [(words, report[name]) for name, words in FACTS.items() if report.get(name) is not None]
+    body = [f"<h1>{shown(title)}</h1>", "<table>"]
+    body += [f"<tr><td>{shown(words)}</td><td>{_number(value)}</td></tr>" for words, value in rows]
     body.append("</table>")
-    body += [f'<p class="note">{escape(note)}.</p>' for note in report.get("notes", ())]
+    body += [f'<p class="note">{shown(note)}.</p>' for note in report.get("notes", ())]
     if report.get("counts"):
         body.append(_counts(report["counts"]))
     if report.get("confusion"):
         body.append(_confusion(names, report["confusion"]))
     if report.get("reliability"):
         body.append(_reliability(report.get("reliability_before"), report["reliability"]))
-    head = f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
+    head = f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{shown(title)}</title>'
     return "\n".join([f"{head}<style>{STYLE}</style></head><body>", *body, "</body></html>\n"])
 
 
@@ -59,7 +60,7 @@ def _confusion(names: Sequence[str], table_CC: Sequence[Sequence[int]]) -> str:
     width, height = left + CELL * len(drawn) + 60, top + CELL * len(drawn) + 10
     parts = []
     for place, at in enumerate(drawn):
-        name, along = escape(_short(names[at])), CELL * place + CELL / 2
+        name, along = shown(_short(names[at])), CELL * place + CELL / 2
         parts.append(f'<text x="{left - 6}" y="{top + along + 4:.0f}" text-anchor="end">{name}</text>')
         where = f"{left + along + 4:.0f} {top - 6}"
         parts.append(f'<text transform="translate({where}) rotate(-60)">{name}</text>')
@@ -68,7 +69,7 @@ def _confusion(names: Sequence[str], table_CC: Sequence[Sequence[int]]) -> str:
             count = table_CC[at][other]
             parts.append(_cell(left + CELL * column, top + CELL * place, count, count / total, at == other))
             if count:
-                parts[-1] = parts[-1].replace("/>", f"><title>{name} → {escape(names[other])}: {count}</title></rect>")
+                parts[-1] = parts[-1].replace("/>", f"><title>{name} → {shown(names[other])}: {count}</title></rect>")
     more = f" The {MOST} of {len(names)} labels with most mistakes." if len(names) > MOST else ""
     caption = f"Rows: the label; columns: what was answered.{more}"
     return _figure(width, height, parts, caption)
@@ -110,7 +111,7 @@ def _counts(counts: Mapping[str, int]) -> str:
     most, parts = max(counts.values()), []
     for place, (name, count) in enumerate(counts.items()):
         y, width = 24 * place, 400 * count / most
-        parts.append(f'<text x="164" y="{y + 16}" text-anchor="end">{escape(_short(name))}</text>')
+        parts.append(f'<text x="164" y="{y + 16}" text-anchor="end">{shown(_short(name))}</text>')
         parts.append(f'<rect x="170" y="{y + 3}" width="{width:.1f}" height="17" fill="#3d5a80"/>')
         parts.append(f'<text x="{176 + width:.1f}" y="{y + 16}">{count:,}</text>')
     return _figure(660, 24 * len(counts) + 4, parts, "Texts by the label that they got.")
@@ -119,7 +120,7 @@ def _counts(counts: Mapping[str, int]) -> str:
 def _figure(width: float, height: float, parts: Sequence[str], caption: str) -> str:
     size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
     drawing = f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="system-ui,sans-serif" font-size="12">'
-    return "\n".join(["<figure>", drawing, *parts, f"</svg><figcaption>{escape(caption)}</figcaption></figure>"])
+    return "\n".join(["<figure>", drawing, *parts, f"</svg><figcaption>{shown(caption)}</figcaption></figure>"])
 
 
 def _short(name: str) -> str:

@@ -10,7 +10,7 @@ from munjang.errors import InputError
 from munjang.index import Index
 from munjang.tasks.items.catalogue import Items
 from munjang.tasks.items.page import flat, page
-from munjang.tasks.items.recommend import COMBINE, PICKS, RecommendConfig, explain, recommend, similar
+from munjang.tasks.items.recommend import COMBINE, PICKS, Recommendation, RecommendConfig, explain, recommend, similar
 
 DEGREES = {"a": 0, "b": 10, "c": 20, "d": 60, "e": 90, "f": 180}
 
@@ -122,6 +122,16 @@ def test_a_page(model: BiEncoder) -> None:
     assert "http" not in shown.replace("http://www.w3.org/2000/svg", "")
     assert "Nothing is left" in page("x", [])
     assert flat(np.ones((3, 4), np.float32)).tolist() == [[0, 0]] * 3
+
+
+HOSTILE = "<i>green\ud800\u202e\x00"  # half of a surrogate pair, text turned round, a zero
+
+
+def test_odd_letters_are_replaced_in_the_page() -> None:
+    found = [Recommendation(HOSTILE, HOSTILE * 2, 0.5, HOSTILE, (HOSTILE,))]
+    shown = page(HOSTILE, found, [HOSTILE, "b", "c"], np.eye(3, dtype=np.float32), ["b"])
+    assert shown.encode().count("&lt;i&gt;green\ufffd\ufffd\ufffd".encode()) == 2 + 1 + 2 + 1 + 1 + 1
+    assert "\u202e" not in shown
 
 
 @pytest.mark.parametrize(

@@ -130,6 +130,13 @@ def test_only_a_classifier_is_replaced(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine", "new", "new.tmp"]
 
 
+def test_a_label_with_half_of_a_surrogate_pair(tmp_path: Path) -> None:
+    vectors, labels = clouds(3)
+    names = ["green \ud800 apple" if label == "ant" else label for label in labels]
+    Classifier.fit(vectors, names).save(tmp_path / "saved")
+    assert Classifier.load(tmp_path / "saved").labels == ("bee", "cow", "green \ud800 apple")
+
+
 def test_another_models_vectors(model: BiEncoder, make: Callable[..., Path], tmp_path: Path) -> None:
     Classifier.fit(TEXTS, LABELS, model).save(tmp_path / "saved")
     other = BiEncoder.load(make("bert", seed=11), device="cpu", threads=1)

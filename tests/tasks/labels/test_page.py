@@ -14,6 +14,15 @@ REPORT = {
     "counts": {"spam": 5, "(none)": 7},
 }
 
+HOSTILE = "<i>green\ud800\u202e\x00"  # half of a surrogate pair, text turned round, a zero
+
+
+def test_odd_letters_are_replaced() -> None:
+    report = {"notes": [HOSTILE], "counts": {HOSTILE: 1}, "confusion": [[1, 1], [1, 1]]}
+    found = page(HOSTILE, [HOSTILE, "b"], report)
+    assert found.encode().count("&lt;i&gt;green\ufffd\ufffd\ufffd".encode()) == 2 + 1 + 1 + 2 + 4
+    assert "\u202e" not in found
+
 
 def test_what_it_shows() -> None:
     shown = page("Spam & ham", ["ham", "<spam>"], REPORT)
