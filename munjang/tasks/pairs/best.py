@@ -26,18 +26,15 @@ class Best:
             self._parts.append((rows_P[is_kept], columns_P[is_kept], scores_P[is_kept]))
             self._num_held += int(is_kept.sum())
         if self._num_held > self._limit:
-            rows, columns, scores = self.found()
-            if len(scores) == self.max_pairs:
-                # one of equal score would not be better than what there is
-                self.floor = float(np.nextafter(scores[-1], np.float32(np.inf)))
-            self._parts, self._num_held = [(rows, columns, scores)], len(rows)
+            held = self._raise_floor() if self.max_neighbours is None else self._raise_floor_of_near()
+            self._parts, self._num_held = [held], len(held[0])
             self._limit = 2 * max(self.max_pairs, self._num_held) + 100_000
 
     def found(self) -> tuple[Ints, Ints, Floats]:
         """The best pairs so far, best first; of equal ones the first rows."""
-        rows, columns, scores = (np.concatenate(side) for side in zip(NONE, *self._parts, strict=True))
+        rows, columns, scores = self._held()
         if self.max_neighbours is not None:
-            is_near = self._near(rows, columns, scores)
+            is_near = self._near(rows, columns, scores).any(0)
             rows, columns, scores = rows[is_near], columns[is_near], scores[is_near]
         if len(scores) > self.max_pairs:  # sorting all would take longer
             limit = np.partition(scores, len(scores) - self.max_pairs)[-self.max_pairs]
@@ -46,15 +43,46 @@ class Best:
         order = np.lexsort((columns, rows, -scores))[: self.max_pairs]
         return rows[order], columns[order], scores[order]
 
+    def _held(self) -> tuple[Ints, Ints, Floats]:
+        rows, columns, scores = (np.concatenate(side) for side in zip(NONE, *self._parts, strict=True))
+        return rows, columns, scores
+
+    def _raise_floor(self) -> tuple[Ints, Ints, Floats]:
+        held = self.found()
+        if len(held[2]) == self.max_pairs:
+            self.floor = _above(held[2][-1])
+        return held
+
+    def _raise_floor_of_near(self) -> tuple[Ints, Ints, Floats]:
+        """A better pair may push two that are held out of their rows' best, so their number says nothing.
+
+        But the places among the best of a row, once filled, stay filled with scores as good, and a pair fills two at
+        most: as many pairs as half of the filled places will be left.
+        """
+        rows, columns, scores = self._held()
+        is_near_2P = self._near(rows, columns, scores)
+        filled = np.broadcast_to(scores, is_near_2P.shape)[is_near_2P]
+        is_kept = is_near_2P.any(0)
+        count = 2 * self.max_pairs
+        if len(filled) >= count:
+            limit = np.partition(filled, len(filled) - count)[-count]
+            is_kept &= scores >= limit
+            self.floor = _above(limit)
+        return rows[is_kept], columns[is_kept], scores[is_kept]
+
     def _near(self, rows: Ints, columns: Ints, scores: Floats) -> Bools:
-        """Which pairs are among the best of one of their rows. Those that are stay so while worse ones go."""
+        """Whether each pair is among the best of its row, and of its column; it stays so while worse ones go."""
         assert self.max_neighbours is not None
         if self.is_self:
             ends, others = np.concatenate([rows, columns]), np.concatenate([columns, rows])
-            is_near = _rank(ends, others, np.tile(scores, 2)) < self.max_neighbours
-            return is_near[: len(rows)] | is_near[len(rows) :]
-        is_near = _rank(rows, columns, scores) < self.max_neighbours
-        return is_near | (_rank(columns, rows, scores) < self.max_neighbours)
+            return (_rank(ends, others, np.tile(scores, 2)) < self.max_neighbours).reshape(2, -1)
+        ranks_2P = np.stack([_rank(rows, columns, scores), _rank(columns, rows, scores)])
+        return ranks_2P < self.max_neighbours
+
+
+def _above(score: np.float32) -> float:
+    """The next floor: a pair of equal score would not be better than what there is."""
+    return float(np.nextafter(score, np.float32(np.inf)))
 
 
 def _rank(ends_P: Ints, others_P: Ints, scores_P: Floats) -> Ints:

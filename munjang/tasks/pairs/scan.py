@@ -111,6 +111,7 @@ def _found(
     if wanted is not None:
         is_wanted = wanted(i, j)
         flat, i, j = flat[is_wanted], i[is_wanted], j[is_wanted]
+        i, j = np.minimum(i, j), np.maximum(i, j)  # of one set; a cell may meet its pairs from either end
     if is_exact:
         scores = products.reshape(-1)[torch.from_numpy(flat).to(products.device)].cpu().numpy()
         return i, j, scores

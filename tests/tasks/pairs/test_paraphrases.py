@@ -9,6 +9,7 @@ from munjang.errors import InputError
 from munjang.nn.similarity import unit
 from munjang.tasks.pairs import bounds
 from munjang.tasks.pairs import paraphrases as module
+from munjang.tasks.pairs.best import Best
 from munjang.tasks.pairs.paraphrases import Pair, mine, paraphrases
 from munjang.types import Floats
 
@@ -72,6 +73,38 @@ def test_a_pair_counts_if_it_is_among_the_nearest_of_one_end(
     assert {pair[1:] for pair in found} == expected
 
 
+def test_a_late_pair_that_pushes_two_out_leaves_no_gap() -> None:
+    """The first vector is the best of every late one until, tiles later, their twins are seen."""
+    random = np.random.default_rng(1)
+    hub, early, base = (unit(random.normal(size=(count, 256)).astype(np.float32)) for count in (1, 1023, 480))
+    early, base = (unit(part - (part @ hub.T) * hub) for part in (early, base))
+    twins = unit(np.repeat(base, 2, 0) + 0.3 * unit(random.normal(size=(960, 256)).astype(np.float32)))
+    a = unit(np.vstack([hub, early, 0.8 * hub + 0.6 * twins]))
+    scores = a @ a.T - 9 * np.eye(len(a), dtype=np.float32)
+    pairs = {(min(pair), max(pair)) for pair in enumerate(scores.argmax(1).tolist())}
+    expected = sorted((scores[pair] for pair in pairs), reverse=True)[:900]
+    found = paraphrases(a, max_pairs=900, max_neighbours=1, device="cpu")
+    assert len(found) == len(expected) == 900
+    assert np.allclose(found.scores_P, expected, atol=2e-6)
+
+
+@pytest.mark.parametrize("is_self", [True, False])
+def test_the_best_near_pairs_in_any_order(is_self: bool) -> None:
+    """Parts small enough that the floor rises many times; against all pairs at once."""
+    random = np.random.default_rng(0)
+    rows, columns = np.triu_indices(120, 1) if is_self else np.indices((80, 90)).reshape(2, -1)
+    scores = random.permutation(len(rows)).astype(np.float32)
+    at_once = Best(60, -np.inf, 2, is_self)
+    at_once.add(rows, columns, scores)
+    in_parts = Best(60, -np.inf, 2, is_self)
+    for part in np.array_split(random.permutation(len(rows)), 100):
+        in_parts._limit = 0
+        in_parts.add(rows[part], columns[part], scores[part])
+        assert in_parts._num_held <= 2 * 60 + 1
+    assert in_parts.floor > 0
+    assert [*zip(*in_parts.found(), strict=True)] == [*zip(*at_once.found(), strict=True)]
+
+
 def test_a_crowd_of_equals_does_not_fill_the_list(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SMALL", 1000)
     a = near(1000)
@@ -89,6 +122,7 @@ def test_cells_find_most_of_them() -> None:
     found = paraphrases(a, max_pairs=2000, is_exact=False, device="cpu")
     assert len(found) == 2000
     assert len({pair[1:] for pair in found}) == 2000  # each once
+    assert (found.first_P < found.second_P).all()
     assert len(exact & {pair[1:] for pair in found}) > 1800
     two = paraphrases(a, near(2000, seed=1), max_pairs=500, is_exact=False, device="cpu")
     assert len({pair[1:] for pair in two}) == 500
