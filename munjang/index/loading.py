@@ -13,6 +13,8 @@ from munjang.errors import InputError
 from munjang.index.index import Index, stored_vectors
 from munjang.runtime.progress import Progress
 from munjang.stores.arrow import Columns
+from munjang.stores.base import Store
+from munjang.stores.loading import check_columns
 from munjang.text.terms import terms
 from munjang.types import Array
 
@@ -66,10 +68,10 @@ def _has_any(run: Array, values: Array) -> bool:
 def load_tables(
     index: Index, tables: Iterable["pa.Table"], num_rows: int | None = None, progress: bool | None = None
 ) -> int:
-    """Rows of tables (id, vector, maybe text) into an index, one transaction a table; gives how many.
+    """Rows of tables (id, vector, maybe text) into an index, a table at a time, all or none; gives how many.
 
-    A row whose id is there takes its place, so a load that was stopped may be done again. Words for hybrid search are
-    cut from the texts where there are any.
+    A row whose id is there takes the place of that document, passages and all, so a load that was stopped may be done
+    again. Words for hybrid search are cut from the texts where there are any.
     """
     seen = Seen() if index.count() == 0 else None
     done = 0
@@ -77,11 +79,24 @@ def load_tables(
         for table in tables:
             if table.num_rows:
                 columns = columns_of(index, table)
-                is_new = seen is not None and not seen.add(columns.document_ids.to_pylist())
-                index.store.load(columns, is_new)
+                ids = columns.document_ids.to_pylist()
+                if seen is not None and not seen.add(ids):
+                    index.store.load(columns, is_new=True)
+                else:
+                    _replace(index.store, columns, ids)
             done += table.num_rows
             bar.advance(table.num_rows)
     return done
+
+
+def _replace(store: Store, columns: Columns, ids: Sequence[str]) -> None:
+    """Load rows; what else their documents had goes after that, so that none is gone in between."""
+    check_columns(columns, store.schema)  # before the store is asked for ids that it can't hold
+    before = {row_id for old in store.passages(ids).values() for row_id in old}
+    store.load(columns, is_new=False)
+    gone = before - set(columns.ids.to_pylist())
+    if gone:
+        store.remove(sorted(gone))
 
 
 def columns_of(index: Index, table: "pa.Table") -> Columns:

@@ -55,6 +55,17 @@ def test_an_id_of_two_tables_is_one_row(place: str, tiny_bert: Path) -> None:
         assert [hit.text for hit in index.get(["a#0", "b#0"])] == ["old a", "new b"]
 
 
+def test_a_loaded_document_leaves_no_old_passages(place: str, tiny_bert: Path) -> None:
+    with Index.open(place, str(tiny_bert), chunk=8) as index:
+        long = " ".join(TEXTS[:4])
+        index.upsert([long, long], ["a", "keep"])
+        kept = index.store.passages(["keep"])["keep"]
+        assert len(kept) == len(index.store.passages(["a"])["a"]) > 1
+        load_tables(index, [table(index, ["a", "b"], "new")])
+        assert index.store.passages(["a", "keep"]) == {"a": ["a#0"], "keep": kept}
+        assert index.get(["a#0"])[0].text == "new a"
+
+
 def test_seen_ids() -> None:
     seen, known = Seen(), set()
     random = np.random.default_rng(0)
