@@ -6,7 +6,7 @@
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -137,7 +137,7 @@ def plan(job: Job, progress: bool | None = None, each: Each = map) -> Planned:
 
 
 def adopted(job: Job, manifest: Manifest) -> Manifest:
-    """With the blocks that were finished when a run was killed, but not yet in its manifest."""
+    """With the blocks that were finished when a run was killed, and without what is gone or damaged since."""
     _empty(job.output, "begun")
     blocks = dict(manifest.blocks)
     there = sizes_in(inside(job.output, "blocks"))
@@ -148,10 +148,28 @@ def adopted(job: Job, manifest: Manifest) -> Manifest:
             done = summary_of(inside(job.output, f"blocks/{name}"))
             if done is not None and done.key == job.key:
                 blocks[block] = done
-    gone = [name for name in blocks if f"{name}.parquet" not in there]
-    for name in gone:  # somebody removed them: computed again
-        del blocks[name]
-    return replace(manifest, blocks=blocks, is_complete=manifest.is_complete and not gone)
+    spoilt = _spoilt(job.output, "blocks", {f"{name}.parquet": done.num_bytes for name, done in blocks.items()}, there)
+    for name in spoilt:
+        del blocks[name.removesuffix(".parquet")]
+    manifest = replace(manifest, blocks=blocks, is_complete=manifest.is_complete and not spoilt)
+    return _with_whole_order(job.output, manifest)
+
+
+def _with_whole_order(folder: str, manifest: Manifest) -> Manifest:
+    """Without its global order if a file of that is gone or damaged: readers use the blocks until it is made again."""
+    names = [name.removeprefix("sorted/") for name in manifest.sorted or () if name.startswith("sorted/")]
+    sizes = manifest.sorted_bytes or [None] * len(names)
+    if not _spoilt(folder, "sorted", dict(zip(names, sizes, strict=False)), sizes_in(inside(folder, "sorted"))):
+        return manifest
+    return replace(manifest, sorted=None, sorted_bytes=None)
+
+
+def _spoilt(folder: str, part: str, recorded: Mapping[str, int | None], there: Mapping[str, int]) -> list[str]:
+    """The files that are gone, or of another size than they were, which are removed."""
+    changed = [name for name, size in recorded.items() if name in there and size not in (None, there[name])]
+    for name in changed:
+        remove(inside(folder, f"{part}/{name}"))
+    return [*changed, *(name for name in recorded if name not in there)]
 
 
 def run(job: Job, manifest: Manifest, planned: Planned, on: Engine, progress: bool | None) -> Manifest:

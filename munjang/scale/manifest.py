@@ -39,6 +39,7 @@ class Manifest:
     blocks: Mapping[str, Done] = field(default_factory=dict)
     is_complete: bool = False
     sorted: tuple[str, ...] | None = None  # the files of a global order, instead of the blocks
+    sorted_bytes: tuple[int, ...] | None = None  # of each
 
     @property
     def precision(self) -> str:
@@ -83,7 +84,8 @@ def read_manifest(folder: str) -> Manifest | None:
         blocks = {row[0]: Done(*row) for row in found["blocks"]}
         order = None if found["sorted"] is None else tuple(found["sorted"])
         facts = (found["key"], found["settings"], found["fingerprint"], found["dimension"])
-        return Manifest(*facts, blocks, found["is_complete"], order)
+        sizes = found.get("sorted_bytes")
+        return Manifest(*facts, blocks, found["is_complete"], order, None if sizes is None else tuple(sizes))
     except (ValueError, LookupError, TypeError) as error:
         if isinstance(error, InputError):
             raise

@@ -5,15 +5,17 @@ ranges of about equal size, and each range is one file, named by its number and 
 """
 
 import json
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from munjang.errors import InputError
 from munjang.scale.manifest import Each, Manifest, read_table
-from munjang.scale.places import inside, make_folder, read_bytes, remove, shown, sizes_in, writing
+from munjang.scale.places import inside, located, make_folder, read_bytes, remove, shown, sizes_in, writing
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 SAMPLES = 64  # ids of a block
 
@@ -35,17 +37,19 @@ class Range:
 def sort_all(folder: str, manifest: Manifest, each: Each = map) -> Manifest:
     """Write the rows of a complete manifest in the order of their ids; gives the manifest that lists those files."""
     if manifest.settings["choice"]["id_column"] is None:
-        ordered = replace(manifest, sorted=tuple(manifest.files()))
+        ordered = replace(manifest, sorted=tuple(replace(manifest, sorted=None).files()))
         ordered.write(folder)
         return ordered
+    manifest = replace(manifest, sorted=None, sorted_bytes=None)
     make_folder(inside(folder, "sorted"))
     ranges = _planned(folder, manifest, each)
     there = sizes_in(inside(folder, "sorted"))
     left = [one for one in ranges if one.name.removeprefix("sorted/") not in there]
-    width = manifest.dimension
-    for _ in each(Cut(folder, width), left):
+    for _ in each(Cut(folder), left):
         pass
-    ordered = replace(manifest, sorted=tuple(one.name for one in ranges))
+    there = sizes_in(inside(folder, "sorted"))
+    sizes = tuple(there[one.name.removeprefix("sorted/")] for one in ranges)
+    ordered = replace(manifest, sorted=tuple(one.name for one in ranges), sorted_bytes=sizes)
     _check_once(folder, ordered, each)
     ordered.write(folder)
     return ordered
@@ -97,23 +101,32 @@ class Cut:
     """One range out of all blocks, written."""
 
     folder: str
-    width: int
 
     def __call__(self, one: Range) -> int:
         import pyarrow as pa
         from pyarrow import parquet
 
-        parts = []
-        for name in one.files:
-            table = read_table(inside(self.folder, name))
-            ids = table.column("id").to_pylist()
-            start = 0 if one.low is None else bisect_left(ids, one.low)
-            end = len(ids) if one.high is None else bisect_left(ids, one.high)
-            parts.append(table.slice(start, end - start).replace_schema_metadata(None))
+        parts = [rows_between(inside(self.folder, name), one.low, one.high) for name in one.files]
         found = pa.concat_tables(parts).sort_by("id")
         with writing(inside(self.folder, one.name)) as file:
             parquet.write_table(found, file, use_dictionary=False, compression="none", write_statistics=["id"])
         return int(found.num_rows)
+
+
+def rows_between(address: str, low: Any, high: Any) -> "pa.Table":
+    """The rows of a file with ids from `low` to below `high`, read from the row groups that may hold some.
+
+    They are a copy: a slice would hold all that was read, and a range takes one from every file.
+    """
+    from pyarrow import compute, parquet
+
+    rows = compute.scalar(True)
+    if low is not None:
+        rows &= compute.field("id") >= low
+    if high is not None:
+        rows &= compute.field("id") < high
+    filesystem, path = located(address)
+    return parquet.read_table(path, filesystem=filesystem, filters=rows).replace_schema_metadata(None)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import uuid
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 SUMMARY = b"munjang.block"  # in the metadata of a file
 HASH_BYTES = 16
+GROUP_ROWS = 8192  # of a row group: what a range of a global order reads at least of a file
 MAX_DEATHS = 5
 
 
@@ -42,6 +43,7 @@ class Done:
     cut: int  # texts beyond the model's limit
     first: Any = None  # its smallest id
     last: Any = None
+    num_bytes: int | None = None  # of its file, which can't say so itself
 
 
 class Worker:
@@ -140,8 +142,10 @@ class Worker:
         with writing(inside(job.output, f"blocks/{block.name}.parquet")) as file:
             # vectors hardly repeat and hardly shrink: dictionaries and compression only cost time
             kind = "snappy" if job.keep_text else "none"
-            parquet.write_table(table, file, use_dictionary=False, compression=kind, write_statistics=["id"])
-        return done
+            parquet.write_table(
+                table, file, use_dictionary=False, compression=kind, write_statistics=["id"], row_group_size=GROUP_ROWS
+            )
+            return replace(done, num_bytes=file.tell())
 
 
 def encode_texts(model: BiEncoder, job: Job, texts: list[str]) -> Any:
@@ -218,6 +222,6 @@ def summary_of(address: str) -> Done | None:
     filesystem, path = located(address)
     try:
         with filesystem.open_input_file(path) as file:
-            return Done(**json.loads(read_schema(file).metadata[SUMMARY]))
+            return replace(Done(**json.loads(read_schema(file).metadata[SUMMARY])), num_bytes=int(file.size()))
     except (FileNotFoundError, ArrowException, TypeError, LookupError, ValueError):
         return None

@@ -170,6 +170,18 @@ def test_a_block_that_was_removed_is_made_again(tmp_path: Path, tiny_bert: Path,
     assert counting.computed[3:] == ["00000-000001"]
 
 
+def test_a_block_that_was_damaged_is_made_again(tmp_path: Path, tiny_bert: Path, counting: type[Counting]) -> None:
+    given = job(tiny_bert, tmp_path / "out", lines(tmp_path / "a.txt"))
+    encode(given, on(counting))
+    before = read(tmp_path / "out")
+    short, long = (tmp_path / f"out/blocks/00000-00000{number}.parquet" for number in (0, 2))
+    short.write_bytes(short.read_bytes()[:-100])
+    long.write_bytes(b"PAR1 damaged" + long.read_bytes())  # its end, by which Parquet is known, is sound
+    encode(given, on(counting))
+    assert counting.computed[3:] == ["00000-000000", "00000-000002"]
+    assert read(tmp_path / "out").equals(before)
+
+
 def test_another_job_does_not_mix_with_it(tmp_path: Path, tiny_bert: Path, counting: type[Counting]) -> None:
     path = lines(tmp_path / "a.txt")
     encode(job(tiny_bert, tmp_path / "out", path))
