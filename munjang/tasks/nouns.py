@@ -4,7 +4,7 @@ import re
 import threading
 import unicodedata
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -37,8 +37,13 @@ def nouns(texts: Sequence[str], progress: bool | None = False) -> list[list[Noun
     >>> nouns(["대한민국의 수도는 서울특별시이다."])
     [[('대한민국', '의 '), ('수도', None), ('서울특별시', None)]]
     """
-    normal = [unicodedata.normalize("NFC", text) for text in texts]
+    normal = composed(texts)
     return _by_morphemes(normal, progress) if has_kiwi() else by_endings(normal)
+
+
+def composed(texts: Iterable[str]) -> list[str]:
+    """Texts with syllables as one character each: macOS writes them as letters, which look the same."""
+    return [unicodedata.normalize("NFC", text) for text in texts]
 
 
 def has_hangul(text: str) -> bool:

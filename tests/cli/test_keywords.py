@@ -2,6 +2,7 @@
 
 import csv
 import json
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,16 @@ def test_rows_of_keywords_and_a_page(
     assert f"<mark>{found[0]['keyword']}</mark>" in shown
     assert "&lt;b&gt;" in shown  # as text
     assert "<script" not in shown
+
+
+def test_korean_as_macos_writes_it_is_found_and_marked(tmp_path: Path, minilm: Path) -> None:
+    (tmp_path / "texts.txt").write_text(unicodedata.normalize("NFD", "서울은 대한민국의 수도이다.\n"), encoding="utf-8")
+    output, page = tmp_path / "keywords.csv", tmp_path / "keywords.html"
+    command = ["keywords", str(tmp_path / "texts.txt"), "-o", str(output), "-m", str(minilm), "--device", "cpu"]
+    assert main([*command, "--html", str(page)]) == 0
+    found = {row["keyword"] for row in rows(output)}
+    assert {"서울", "대한민국"} <= found
+    assert "<mark>대한민국</mark>의" in page.read_text("utf-8")
 
 
 def test_given_candidates_and_seeds(texts: Path, tmp_path: Path, minilm: Path) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from munjang.errors import InputError, unknown
-from munjang.tasks.nouns import Noun, has_hangul, nouns
+from munjang.tasks.nouns import Noun, composed, has_hangul, nouns
 from munjang.tasks.phrases.config import CUTS, check_ngrams
 from munjang.tasks.stop_words import stop_words_of
 from munjang.types import Ints
@@ -73,6 +73,7 @@ def phrases_of(
     """The phrases of each text, as often as it says them."""
     if cut not in CUTS:
         raise unknown("way to cut texts", cut, CUTS)
+    texts = composed(texts)
     is_nouns = [cut == "nouns" or (cut == "auto" and has_hangul(text)) for text in texts]
     cut_nouns = iter(nouns([text for text, is_noun in zip(texts, is_nouns, strict=True) if is_noun], progress))
     for text, is_noun in zip(texts, is_nouns, strict=True):
@@ -109,15 +110,16 @@ def _noun_phrases(row: list[Noun], ngrams: tuple[int, int], ignored: frozenset[s
 
 def _spoken(texts: Sequence[str], wanted: list[str], ignored: frozenset[str]) -> Candidates:
     """Which texts say which phrases; KeyBERT finds only those that are in lower case and without stop words."""
-    by_words = {" ".join(WORD.findall(phrase.lower())) or phrase.lower(): phrase for phrase in wanted}
+    texts, normal = composed(texts), dict(zip(wanted, composed(wanted), strict=True))
+    by_words = {" ".join(WORD.findall(key.lower())) or key.lower(): phrase for phrase, key in normal.items()}
     longest = max((len(key.split(" ")) for key in by_words), default=1)
     every: list[set[str]] = [set() for _ in texts]
     for removed in (ignored, frozenset[str]()):
         for found, phrases in zip(every, phrases_of(texts, (1, longest), removed, "words"), strict=True):
             found.update(by_words[phrase] for phrase in phrases if phrase in by_words)
-    korean = [phrase for phrase in wanted if has_hangul(phrase)]
+    korean = {phrase: key for phrase, key in normal.items() if has_hangul(key)}
     for found, text in zip(every, texts, strict=True):  # a particle may follow: 서울 is in 서울에서
-        found.update(phrase for phrase in korean if phrase in text)
+        found.update(phrase for phrase, key in korean.items() if key in text)
     return _numbered(every)
 
 

@@ -6,6 +6,7 @@ from html import escape
 from pathlib import Path
 
 from munjang.data.files import replacing
+from munjang.tasks.nouns import composed
 from munjang.tasks.phrases.keywords import Keyword
 from munjang.training.report import clean
 
@@ -47,7 +48,8 @@ def _article(text: str, row: Sequence[Keyword]) -> str:
         f"{escape(clean(each.text))} <small>{each.score:.2f}</small></li>"
         for each in row
     )
-    return f'<article dir="auto">{_marked(clean(text), [clean(each.text) for each in row])}<ul>{items}</ul></article>'
+    shown, *phrases = composed(clean(each) for each in (text, *(keyword.text for keyword in row)))
+    return f'<article dir="auto">{_marked(shown, phrases)}<ul>{items}</ul></article>'
 
 
 def _marked(text: str, phrases: Sequence[str]) -> str:

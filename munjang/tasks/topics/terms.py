@@ -10,7 +10,7 @@ import numpy as np
 from munjang.bi_encoder import BiEncoder
 from munjang.nn.similarity import unit
 from munjang.tasks.diversity import marginal
-from munjang.tasks.nouns import has_hangul, nouns
+from munjang.tasks.nouns import composed, has_hangul, nouns
 from munjang.tasks.terms_of_groups import STOP_WORDS, class_terms
 from munjang.types import Floats, Ints
 
@@ -53,6 +53,7 @@ def terms_of(
 
 def _numbered(texts: Sequence[str], names: dict[str, str], progress: bool | None) -> list[str]:
     """Texts with Korean nouns as numbers: `class_terms` would cut them once more, without kiwipiepy into syllables."""
+    texts = composed(texts)
     is_korean = [has_hangul(text) for text in texts]
     cut = iter(nouns([text for text, is_one in zip(texts, is_korean, strict=True) if is_one], progress))
     found = []

@@ -1,5 +1,7 @@
 """Candidates: scikit-learn's words and phrases, Korean nouns, given ones."""
 
+import unicodedata
+
 import pytest
 
 from munjang.errors import InputError
@@ -13,6 +15,10 @@ TEXTS = [
     "of the and",
     "learning learning machine",
 ]
+
+
+def decomposed(texts: list[str]) -> list[str]:
+    return [unicodedata.normalize("NFD", text) for text in texts]
 
 
 def said(found: Candidates, row: int) -> list[str]:
@@ -45,6 +51,19 @@ def test_korean_phrases_are_of_nouns() -> None:
     found = find_candidates(["대한민국의 수도는 서울이다.", "a big city"], ngrams=(1, 2))
     assert said(found, 0) == ["대한민국", "대한민국의 수도", "서울", "수도"]
     assert said(found, 1) == ["big", "big city", "city"]
+
+
+@pytest.mark.parametrize("cut", ["auto", "nouns", "words"])
+def test_korean_as_macos_writes_it_is_cut_alike(cut: str) -> None:
+    texts = ["대한민국의 수도는 서울이다.", "un café à Séoul"]
+    assert (
+        find_candidates(decomposed(texts), (1, 2), cut=cut).phrases == find_candidates(texts, (1, 2), cut=cut).phrases
+    )
+
+
+def test_given_candidates_are_found_in_either_form() -> None:
+    for texts, given in ((["서울에서 만나요"], decomposed(["서울"])), (decomposed(["서울에서 만나요"]), ["서울"])):
+        assert said(given_candidates(texts, given, "english"), 0) == given
 
 
 def test_words_can_be_asked_for_in_korean_texts() -> None:

@@ -1,5 +1,6 @@
 """Topics: found, named, changed, asked about new texts; and input that is hard to use."""
 
+import unicodedata
 from pathlib import Path
 
 import numpy as np
@@ -110,6 +111,9 @@ def test_korean_topics_are_named_by_nouns() -> None:
     first, second = find_topics(texts, config=TopicConfig(num_topics=2), vectors=vectors).topics
     assert {first.terms[0][0], second.terms[0][0]} <= {"고양이", "주식", "은행"}
     assert {term for topic in (first, second) for term, _ in topic.terms} == {"고양이", "소파", "낮잠", "주식", "은행"}
+    as_macos = [unicodedata.normalize("NFD", text) for text in texts]
+    again = find_topics(as_macos, config=TopicConfig(num_topics=2), vectors=vectors)
+    assert [topic.terms for topic in again.topics] == [first.terms, second.terms]
 
 
 def test_terms_unlike_each_other(minilm: Path) -> None:
