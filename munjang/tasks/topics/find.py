@@ -57,8 +57,9 @@ def find_topics(
 
 
 def _grouped(units_ND: Floats, config: TopicConfig, progress: bool | None) -> Ints:
-    if len(units_ND) < 3 or not np.ptp(units_ND, axis=0).any():  # nothing to tell apart
-        if config.num_topics not in (None, 1) and len(units_ND) != config.num_topics:
+    is_alike = not np.ptp(units_ND, axis=0).any()
+    if len(units_ND) < 3 or is_alike:  # nothing to cluster
+        if is_alike and config.num_topics not in (None, 1):
             raise InputError(f"num_topics={config.num_topics}, but all texts are alike; ask for 1.")
         return np.arange(len(units_ND)) % (config.num_topics or 1)
     points = reduce(units_ND, config.reduce, config.width, config.seed)

@@ -136,6 +136,11 @@ def test_few_or_equal_texts_are_one_topic(num_topics: int | None) -> None:
     assert same.topics[0].examples == ("a cat",)
 
 
+def test_two_texts_can_be_two_topics() -> None:
+    two = find_topics(["a cat", "a dog"], config=TopicConfig(num_topics=2), vectors=np.eye(2))
+    assert two.topic_of_N.tolist() == [0, 1]
+
+
 def test_only_stop_words_are_a_topic_without_words() -> None:
     (topic,) = find_topics(["the of", "", "and"], config=TopicConfig(num_topics=1), vectors=np.eye(3)).topics
     assert (topic.size, topic.terms, topic.label) == (3, (), "(no words)")
@@ -147,6 +152,8 @@ def test_only_stop_words_are_a_topic_without_words() -> None:
         ([], np.zeros((0, 4)), {}, "no texts"),
         (["a", "b"], np.eye(2), {"num_topics": 3}, "num_topics=3, but there are only 2 texts"),
         (["a"] * 5, np.ones((5, 2)), {"num_topics": 3}, "all texts are alike"),
+        (["a"] * 3, np.ones((3, 2)), {"num_topics": 3}, "all texts are alike"),
+        (["a"] * 2, np.ones((2, 2)), {"num_topics": 2}, "all texts are alike"),
         (["a", "b"], np.eye(3), {}, "3 vectors for 2 texts"),
         (["a", "b"], np.array([[1.0, 0], [np.nan, 1]]), {}, "Vector 1 .*NaN"),
         (["a", "b"], np.eye(2), {"diversity": 0.5}, "give the model"),
