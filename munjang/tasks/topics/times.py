@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any
 
+import numpy as np
+
 from munjang.errors import InputError
 from munjang.tasks.topics.model import NONE, TopicModel
 from munjang.tasks.topics.terms import Terms, terms_of
+from munjang.types import Array
 
 MOST_VALUES = 50  # different times up to so many are periods of their own
 
@@ -25,21 +28,25 @@ class TopicAtTime:
 
 
 def topics_over_time(
-    found: TopicModel, times: Sequence[Any], num_periods: int | None = None, num_terms: int = 5
+    found: TopicModel, times: Sequence[Any] | Array, num_periods: int | None = None, num_terms: int = 5
 ) -> list[TopicAtTime]:
     """Every topic in every period that has texts of it, in order of topic and time.
 
-    `times` has one for each text: numbers (years), dates, or ISO texts such as 2024-05 or 2024-05-01T10:00. Without
-    `num_periods` every different time is a period, or there are ten. Terms tell a topic in its period from all
-    others: they are weighed among all topics of all periods at once.
+    `times` has one for each text: all numbers (years), or all dates or ISO texts such as 2024-05, 2024-05-01T10:00 or
+    2024-05-01T10:00+09:00; they are in UTC where no offset is given, and periods are. Without `num_periods` every
+    different time is a period, or there are ten. Terms tell a topic in its period from all others: they are weighed
+    among all topics of all periods at once.
     """
+    if isinstance(times, np.ndarray):
+        # nanoseconds would come out as numbers
+        times = (times.astype("datetime64[us]") if times.dtype.kind == "M" else times).tolist()
     if len(times) != len(found.texts):
         raise InputError(f"There are {len(times)} times for {len(found.texts)} texts.")
     if num_periods is not None and num_periods < 1:
         raise InputError(f"num_periods must be at least 1, not {num_periods}.")
     moments = [_moment(time, row) for row, time in enumerate(times)]
     starts = _starts(moments, num_periods)
-    is_date = any(not isinstance(time, (int, float)) for time in times)
+    is_date = _are_dates(times)
     groups: dict[tuple[int, float], list[str]] = defaultdict(list)
     for text, topic, moment in zip(found.texts, found.topic_of_N.tolist(), moments, strict=True):
         if topic != NONE:
@@ -60,12 +67,23 @@ def _starts(moments: list[float], num_periods: int | None) -> list[float]:
     return [low + (high - low) * place / count for place in range(count)] if high > low else [low]
 
 
+def _are_dates(times: Sequence[Any]) -> bool:
+    """Whether these are dates and not numbers; a year among dates would be a second of 1970."""
+    rows = {isinstance(time, (str, date)): row for row, time in enumerate(times)}
+    if len(rows) == 2:
+        raise InputError(
+            f"Time {rows[True]} is a date, {times[rows[True]]!r:.40}, and time {rows[False]} a number, "
+            f"{times[rows[False]]!r:.40}; give all as dates, or all as numbers."
+        )
+    return True in rows
+
+
 def _moment(time: Any, row: int) -> float:
     """A number on one scale: itself, or the seconds of a date."""
     if isinstance(time, str):
         text = time.strip()
         try:
-            return datetime.fromisoformat(f"{text}-01" if len(text) == 7 else text).replace(tzinfo=UTC).timestamp()
+            time = datetime.fromisoformat(f"{text}-01" if len(text) == 7 else text)
         except ValueError:
             raise InputError(
                 f"Time {row}, {time!r:.40}, is no date such as 2024-05-01; numbers are given as numbers."

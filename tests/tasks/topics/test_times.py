@@ -1,7 +1,8 @@
 """Topics over time: periods of years, dates and equal lengths."""
 
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 
+import numpy as np
 import pytest
 
 from munjang.errors import InputError
@@ -38,12 +39,30 @@ def test_hours_are_kept() -> None:
     assert first.start == "2024-05-01T10:30:00"
 
 
+def test_offsets_count() -> None:
+    times = ["2024-05-01T10:00+09:00", "2024-05-01T01:00Z", "2024-05-01T01:00", datetime(2024, 5, 1, 1, tzinfo=UTC)]
+    rows = topics_over_time(found(), [times[place % 4] for place in range(62)])
+    assert {each.start for each in rows} == {"2024-05-01T01:00:00"}
+
+
+@pytest.mark.parametrize("times", [np.full(62, 2020), np.full(62, 2020.0, np.float32)])
+def test_years_may_be_an_array(times: np.ndarray) -> None:
+    assert {each.start for each in topics_over_time(found(), times)} == {2020}
+
+
+@pytest.mark.parametrize("unit", ["D", "s", "ns"])
+def test_dates_may_be_an_array(unit: str) -> None:
+    rows = topics_over_time(found(), np.full(62, np.datetime64("2024-05-01", unit)))
+    assert {each.start for each in rows} == {"2024-05-01"}
+
+
 @pytest.mark.parametrize(
     ("times", "message"),
     [
         ([1], "1 times for 62 texts"),
         ([None] * 62, "Time 0 is None"),
         ([2020] * 61 + [float("nan")], "Time 61 is nan"),
+        ([2020] * 61 + ["2024-05-01"], "Time 61 is a date, '2024-05-01', and time 60 a number, 2020"),
         (["May"] * 62, r"'May', is no date such as 2024-05-01"),
     ],
 )
