@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from munjang.bi_encoder import DOCUMENT_PROMPTS
+from munjang.bi_encoder import DOCUMENT_PROMPTS, BiEncoder
 from munjang.errors import InputError
 from munjang.index.index import Index, stored_vectors
 from munjang.runtime.progress import Progress
 from munjang.stores.arrow import Columns
 from munjang.stores.base import Store
 from munjang.stores.loading import check_columns
+from munjang.text.inputs import pick_prompt
 from munjang.text.terms import terms
 from munjang.types import Array
 
@@ -39,9 +40,32 @@ def check_source(index: Index, fingerprint: str, settings: Mapping[str, Any], di
         )
     if dimension != index.store.schema.dimension:
         raise InputError(f"These vectors have {dimension} components, the index {index.store.schema.dimension}.")
-    prompt = next((model.prompts[name] for name in DOCUMENT_PROMPTS if model.prompts.get(name)), "")
-    if prompt and settings["role"] != "document" and settings["prompt"] != prompt:
-        raise InputError(f"The model reads documents with the prompt {prompt!r}: encode them with --document.")
+    wanted, used = _prompt_of({"role": "document"}, model), _prompt_of(settings, model)
+    if used != wanted:
+        raise InputError(
+            f"These vectors were made with the prompt {used!r}, and the model reads documents with {wanted!r}: "
+            "encode them with --document."
+        )
+    has_lengths = index.store.schema.metric != "cosine" or index.store.schema.vectors == "int8"  # 8 bits of a range
+    if has_lengths and not _is_own_length(settings["normalize"], model):
+        raise InputError(
+            f"These vectors were made with normalize {settings['normalize']}, which is not the model's own way, and "
+            "the index goes by their length: encode them without that option."
+        )
+
+
+def _prompt_of(settings: Mapping[str, Any], model: BiEncoder) -> str:
+    """What these settings put before every text."""
+    names = {"document": DOCUMENT_PROMPTS, "query": ("query",)}.get(settings["role"])
+    if names is not None:
+        return next((model.prompts[name] for name in names if model.prompts.get(name)), "")
+    return pick_prompt(settings["prompt"], settings["prompt_name"], model.prompts, model.default_prompt_name)
+
+
+def _is_own_length(normalize: bool | None, model: BiEncoder) -> bool:
+    """Whether vectors are as long as without that option; one that is cut has no unit length any more."""
+    is_unit = model.network.is_unit
+    return {None: True, True: is_unit and model.dimension == model.width, False: not is_unit}[normalize]
 
 
 class Seen:

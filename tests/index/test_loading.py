@@ -1,15 +1,18 @@
 """Vectors of `munjang encode --ray` in an index, through the command."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from munjang.bi_encoder import BiEncoder
 from munjang.cli import main
+from munjang.errors import InputError
 from munjang.index import Index
-from munjang.index.loading import Seen, load_tables
+from munjang.index.loading import Seen, check_source, load_tables
 from munjang.scale.encode import encode
 from munjang.scale.job import Job
 from munjang.scale.spans import Choice
@@ -98,6 +101,78 @@ def test_half_precision_and_counted_ids(encoded: Path, tiny_bert: Path) -> None:
 
         assert load_tables(index, tables(str(encoded / "half"), complete_manifest(str(encoded / "half")))) == 30
         assert index.search(TEXTS[3], k=1)[0].document_id == "3"
+
+
+PLAIN = {"precision": "float32", "role": None, "prompt": None, "prompt_name": None, "normalize": None}
+PROMPTED = '{"document": "passage: ", "query": "query: ", "same": "passage: "}'
+
+
+@pytest.mark.parametrize(
+    ("prompts", "given", "is_right"),
+    [
+        (None, {}, True),
+        (None, {"role": "query"}, True),
+        (None, {"role": "document"}, True),
+        (None, {"prompt": ""}, True),
+        (None, {"prompt": "irrelevant: "}, False),
+        ('{"query": "query: "}', {"role": "query"}, False),
+        ('{"query": "query: "}', {"prompt_name": "query"}, False),
+        ('{"query": "query: "}', {"role": "document"}, True),
+        (PROMPTED, {}, False),
+        (PROMPTED, {"role": "query"}, False),
+        (PROMPTED, {"prompt": "irrelevant: "}, False),
+        (PROMPTED, {"prompt_name": "query"}, False),
+        (PROMPTED, {"prompt_name": "document"}, True),
+        (PROMPTED, {"prompt_name": "same"}, True),
+        (PROMPTED, {"prompt": "passage: "}, True),
+    ],
+)
+def test_the_prompt_is_that_of_documents(
+    prompts: str | None, given: dict[str, Any], is_right: bool, tiny_bert: Path
+) -> None:
+    model = BiEncoder.load(tiny_bert, "cpu")
+    model.prompts = json.loads(prompts or "{}")
+    with Index.open("memory:", model) as index:
+        check = partial(check_source, index, model.fingerprint, {**PLAIN, **given}, model.dimension)
+        if is_right:
+            check()
+        else:
+            with pytest.raises(InputError, match="encode them with --document"):
+                check()
+
+
+def test_a_default_prompt_is_a_prompt(tiny_bert: Path) -> None:
+    model = BiEncoder.load(tiny_bert, "cpu")
+    model.prompts, model.default_prompt_name = {"query": "query: "}, "query"
+    with Index.open("memory:", model) as index, pytest.raises(InputError, match="made with the prompt 'query: '"):
+        check_source(index, model.fingerprint, PLAIN, model.dimension)
+
+
+@pytest.mark.parametrize(
+    ("is_unit", "metric", "normalize", "is_right"),
+    [
+        (True, "dot", None, True),
+        (True, "dot", True, True),
+        (True, "dot", False, False),
+        (True, "cosine", False, True),
+        (False, "dot", True, False),
+        (False, "euclidean", True, False),
+        (False, "dot", False, True),
+        (False, "cosine", True, True),
+    ],
+)
+def test_lengths_are_those_of_the_index(
+    is_unit: bool, metric: str, normalize: bool | None, is_right: bool, make: Any
+) -> None:
+    model = BiEncoder.load(make("bert", normalize=is_unit), "cpu")
+    model.similarity_name = metric
+    with Index.open("memory:", model) as index:
+        check = partial(check_source, index, model.fingerprint, {**PLAIN, "normalize": normalize}, model.dimension)
+        if is_right:
+            check()
+        else:
+            with pytest.raises(InputError, match="normalize"):
+                check()
 
 
 def test_refused(
