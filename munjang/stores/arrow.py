@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from munjang.types import Array, Floats
 
 if TYPE_CHECKING:
@@ -38,13 +40,34 @@ class Columns:
 
         return pc.utf8_length(self.texts).to_numpy(zero_copy_only=False)
 
+    @property
+    def text_bytes(self) -> Array:
+        """Bytes of id, document and text of each row."""
+        import pyarrow.compute as pc
+
+        columns = (self.ids, self.document_ids, self.texts)
+        return sum(pc.binary_length(each).to_numpy(zero_copy_only=False).astype(np.int64) for each in columns)
+
     def parts(self, rows: int) -> Iterator["Columns"]:
         """Cut into so many rows at a time."""
-        for start in range(0, len(self), rows):
-            full = None if self.full_vectors is None else self.full_vectors[start : start + rows]
-            words = None if self.terms is None else self.terms.slice(start, rows)
-            cut = (self.document_ids.slice(start, rows), self.texts.slice(start, rows))
-            yield Columns(*cut, self.vectors[start : start + rows], full, words)
+        return (self.cut(start, rows) for start in range(0, len(self), rows))
+
+    def parts_of_bytes(self, max_bytes: int, row_bytes: int) -> Iterator["Columns"]:
+        """Cut into as many rows as fit at a time, one at least; `row_bytes`: of a row beside its texts."""
+        ends = np.cumsum(self.text_bytes + row_bytes)
+        start = 0
+        while start < len(self):
+            before = ends[start - 1] if start else 0
+            stop = max(int(np.searchsorted(ends, before + max_bytes, "right")), start + 1)
+            yield self.cut(start, stop - start)
+            start = stop
+
+    def cut(self, start: int, rows: int) -> "Columns":
+        """So many rows from there."""
+        full = None if self.full_vectors is None else self.full_vectors[start : start + rows]
+        words = None if self.terms is None else self.terms.slice(start, rows)
+        texts = (self.document_ids.slice(start, rows), self.texts.slice(start, rows))
+        return Columns(*texts, self.vectors[start : start + rows], full, words)
 
 
 def joined(*parts: Any) -> "pa.Array":

@@ -10,8 +10,8 @@ from munjang.stores.base import Rows, Schema
 from munjang.stores.checks import DTYPES, NEEDS_FULL
 
 
-def check_columns(columns: Columns, schema: Schema) -> None:
-    """Refuse columns that don't fit the schema."""
+def check_columns(columns: Columns, schema: Schema, max_text_bytes: int | None = None) -> None:
+    """Refuse columns that don't fit the schema, or texts that the engine can't keep."""
     import pyarrow.compute as pc
 
     width = schema.dimension // 8 if schema.vectors == "binary" else schema.dimension
@@ -32,6 +32,12 @@ def check_columns(columns: Columns, schema: Schema) -> None:
             raise InputError(f"A row has no {name}, or one with a zero character in it.")
     if pc.any(pc.equal(pc.binary_length(columns.document_ids), 0)).as_py():
         raise InputError("Ids are texts that are not empty.")
+    for name, column in (("id", columns.ids), ("text", columns.texts)) if max_text_bytes is not None else ():
+        sizes = pc.binary_length(column).to_numpy(zero_copy_only=False)
+        if len(sizes) and sizes.max() > max_text_bytes:
+            row = int(sizes.argmax())
+            which = columns.document_ids[row].as_py()
+            raise InputError(f"The {name} of {which!r:.40} has {sizes[row]:,} bytes; at most {max_text_bytes:,} fit.")
 
 
 def as_rows(columns: Columns) -> Rows:

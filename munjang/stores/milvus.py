@@ -45,6 +45,7 @@ GRAPH_ROWS = 50_000  # below, reading every vector takes some milliseconds
 MORE = 16  # candidates beyond k: Milvus sums in single precision, so the last ones may stand in another order
 SOME = 500  # ids of one question
 PART_BYTES = 32 << 20  # of one write; the server takes 64 MB
+ROW_BYTES = 256  # of a row's places, flags and heads, at most
 
 
 class MilvusStore:
@@ -128,10 +129,9 @@ class MilvusStore:
             self._put(self._records(rows))
 
     def load(self, columns: Columns, is_new: bool) -> None:
-        check_columns(columns, self.schema)
-        part_rows = max(PART_BYTES // (4 * self.schema.dimension + 2048), 1)
+        check_columns(columns, self.schema, MAX_BYTES)
         with self._lock:
-            for part in columns.parts(part_rows):
+            for part in columns.parts_of_bytes(PART_BYTES, 4 * self.schema.dimension + ROW_BYTES):
                 self._client.upsert_columns(self._collection, _columns(part), np.asarray(part.vectors, np.float32))
 
     def _records(self, rows: Rows) -> list[dict[str, Any]]:

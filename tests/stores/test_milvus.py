@@ -19,13 +19,16 @@ import pytest
 from munjang.errors import InputError
 from munjang.nn.similarity import SIMILARITIES
 from munjang.stores import milvus
+from munjang.stores.arrow import Columns
 from munjang.stores.base import Rows, Schema, StoreError
 from munjang.stores.filters import COMPARISONS, And, Compare, Filter, In, Like, Not, Or, matches
 from munjang.stores.milvus import MilvusStore
+from munjang.stores.milvus_bulk import upsert_request
 from munjang.stores.milvus_where import expression, quoted
 from tests.stores.servers import milvus_place
 
 pytest.importorskip("pymilvus")
+pa = pytest.importorskip("pyarrow")
 Make = Callable[..., MilvusStore]
 ROOT = Path(__file__).parents[2]
 NAMES = (f"store {number}" for number in itertools.count())
@@ -141,6 +144,39 @@ def test_a_graph_gives_as_many_as_match(make: Make) -> None:
         assert len(expected & set(places)) >= 0.9 * len(places)
     store.upsert(rows(vectors[:1] * 2, [{"part": 500}]))
     assert store.search(vectors[:1], 1, Compare("part", "=", 500))[0].ids == ["r00000"]
+
+
+def columns(texts: list[str], ids: list[str] | None = None) -> Columns:
+    names = ids or [f"r{number:05}" for number in range(len(texts))]
+    return Columns(pa.array(names), pa.array(texts), np.ones((len(texts), 8), np.float32))
+
+
+def test_long_texts_are_loaded_in_messages_that_the_server_takes(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(milvus, "PART_BYTES", 200_000)
+    store, sizes = make(dimension=8), []
+    send = store._client.upsert_columns
+
+    def counted(*message: Any) -> None:
+        sizes.append(upsert_request(*message).ByteSize())
+        send(*message)
+
+    monkeypatch.setattr(store._client, "upsert_columns", counted)
+    texts = ["가" * 20_000] * 30 + ["short"] * 300
+    store.load(columns(texts), True)
+    assert max(sizes) <= 200_000
+    assert len(sizes) <= 12  # three long ones a message
+    assert store.count() == 330
+    assert store.get(["r00029#0", "r00030#0", "r00329#0"]).texts == [texts[0], "short", "short"]
+
+
+def test_texts_that_do_not_fit_are_not_loaded(make: Make) -> None:
+    store = make(dimension=8)
+    store.load(columns(["가" * 21_845], ["가" * 21_844]), True)
+    with pytest.raises(InputError, match="The text of 'r00001' has 65,536 bytes; at most 65,535 fit"):
+        store.load(columns(["fits", "가" * 21_845 + "a"]), True)
+    with pytest.raises(InputError, match=r"The id of '가+ has 65,537 bytes"):
+        store.load(columns(["fits"], ["가" * 21_845]), True)
+    assert store.count() == 1
 
 
 def test_more_than_one_message_holds(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
