@@ -85,12 +85,22 @@ def pool_for(ray: Any, workers: int | None, threads: int | None, device: str | N
     return Pool(size, each)
 
 
+class Hidden:
+    """A job that prints nothing: Ray writes what constructors are given, dataclasses by field, into its metadata."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+
+    def __repr__(self) -> str:
+        return "a job"
+
+
 class RayWorker:
     """What Ray Data calls: rows of spans in, rows of finished blocks out."""
 
-    def __init__(self, job: Job, worker: type[Worker]) -> None:
+    def __init__(self, hidden: Hidden, worker: type[Worker]) -> None:
         try:
-            self.worker = worker(job)
+            self.worker = worker(hidden.job)
         except MunjangError as error:
             raise RuntimeError(f"munjang: {error}") from None  # which Ray can carry to the driver
 
@@ -118,7 +128,7 @@ def run_on_ray(ray: Any, job: Job, spans: Sequence[Span], pool: Pool, worker: ty
     with ray.data.DataContext.current(context):
         data = ray.data.from_items(rows, override_num_blocks=min(len(rows), MAX_TASKS)).map_batches(
             RayWorker,
-            fn_constructor_args=(job, worker),
+            fn_constructor_args=(Hidden(job), worker),
             batch_size=1,
             batch_format="pyarrow",
             num_cpus=pool.cpus,

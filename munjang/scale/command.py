@@ -91,11 +91,12 @@ def each_on_ray(ray: Any, action: Callable[[Any], Any], values: Sequence[Any]) -
     """`map` over the cluster, in order, some of it under way at a time."""
     task = ray.remote(max_retries=5)(_call)
     waiting: list[Any] = []
+    shared = ray.put(action)  # once, as it may hold a matrix of queries or the addresses of all inputs
     limit = 2 * max(int(ray.cluster_resources().get("CPU", 1)), 1)
     for value in values:
         if len(waiting) >= limit:
             yield ray.get(waiting.pop(0))
-        waiting.append(task.remote(action, value))
+        waiting.append(task.remote(shared, value))
     for reference in waiting:
         yield ray.get(reference)
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -19,9 +20,10 @@ import pytest
 from munjang.bi_encoder import BiEncoder
 from munjang.cli import main
 from munjang.errors import InputError, MunjangError
-from munjang.scale.cluster import Pool, connected, pool_for
+from munjang.scale.cluster import Hidden, Pool, connected, pool_for
 from munjang.scale.command import Request, each_on_ray, encode_on_ray
 from munjang.scale.exact import search_exactly
+from munjang.scale.job import Job
 from munjang.scale.manifest import complete_manifest, read_manifest, tables
 from tests.scale.run_encoding import Refusing
 
@@ -49,6 +51,19 @@ def test_a_worker_for_each_gpu_or_for_every_few_cores() -> None:
     assert pool_for(Nodes({"CPU": 8}), 3, 2, None) == Pool(3, 2)
     with pytest.raises(ValueError, match="No node has the 3 cores"):
         pool_for(Nodes({"CPU": 2}), None, 3, None)
+
+
+class Doubled:
+    """Twice a number; counts how often it is sent."""
+
+    num_sent = 0
+
+    def __call__(self, value: int) -> int:
+        return 2 * value
+
+    def __reduce__(self) -> tuple[type["Doubled"], tuple[()]]:
+        Doubled.num_sent += 1
+        return Doubled, ()
 
 
 class Run:
@@ -191,6 +206,25 @@ def test_what_a_worker_refuses_reaches_the_caller(tmp_path: Path, tiny_bert: Pat
     assert encode_on_ray(request).num_rows == 4
 
 
+@pytest.mark.slow
+def test_what_is_done_to_each_value_is_sent_once() -> None:
+    ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'munjang[ray]'")
+    with connected("local"):
+        assert list(each_on_ray(ray, Doubled(), range(7))) == [0, 2, 4, 6, 8, 10, 12]
+    assert Doubled.num_sent == 1
+
+
+def test_ray_is_told_no_addresses() -> None:
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'munjang[ray]'")
+    from ray.data._internal.metadata_exporter import sanitize_for_struct
+
+    address = "s3://AKIA:hunter2@bucket/a.parquet"
+    hidden = Hidden(Job(model=address, output=address, files=(address,)))
+    assert sanitize_for_struct({"args": (hidden,)}) == {"args": ["a job"]}
+    assert pickle.loads(pickle.dumps(hidden)).job == hidden.job
+
+
+# the last one: after it Ray takes this process for a client
 @pytest.mark.slow
 def test_a_cluster_that_does_not_answer_is_told_without_its_token(capfd: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'munjang[ray]'")
