@@ -6,7 +6,6 @@ munjang classify predict classifier texts.txt -o labels.csv --threshold 0.5     
 munjang classify zero-shot texts.txt --label "sport" --label "money=banks, prices and shares"
 """
 
-import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -14,6 +13,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from munjang.cli.corpus import CorpusOptions, check_outputs, write_page
 from munjang.cli.options import option
 from munjang.errors import InputError
 from munjang.tasks.labels.config import ClassifyConfig
@@ -55,6 +55,9 @@ class Options(ClassifyConfig):
     probabilities: bool = option("write the probability of each label too", False)
     html: str | None = option("a page with confusion matrix and reliability, or the number of texts a label", None)
     device: str | None = option("cpu, cuda, cuda:1, mps (default: the best there is)", None)
+    dtype: Literal["float32", "bfloat16", "float16", "int8"] | None = option(
+        "type to compute in (default: by device); int8 is for a CPU", None
+    )
     threads: int | None = option("CPU threads (default: all cores)", None)
     replace: bool = option("replace an output that is already there", False)
     config: str | None = option("TOML file of these options; flags win", default=None, metavar="FILE")
@@ -62,7 +65,8 @@ class Options(ClassifyConfig):
 
 
 FITTING = {each.name for each in fields(ClassifyConfig)}
-COMMON = {"action", "inputs", "output", "column", "label_column", "html", "device", "threads", "replace", "quiet"}
+COMMON = {"action", "inputs", "output", "column", "label_column", "html", "replace", "quiet"}
+COMMON |= {"device", "dtype", "threads"}
 ANSWERING = {"threshold", "none", "probabilities", "separator"}
 # what each action takes beside COMMON; anything else that is given would be ignored silently
 TAKES = {
@@ -80,8 +84,9 @@ def run(options: Options) -> int:
             flag = "--" + each.name.replace("_", "-")
             fitting = " and ".join(action for action, names in TAKES.items() if each.name in names)
             raise InputError(f"{flag} is for {fitting}, not for {options.action}")
-    if options.html is not None and not Path(options.html).parent.is_dir():
-        raise InputError(f"The folder {Path(options.html).parent} doesn't exist; create it first")
+    named = {name: getattr(options, name) for name in ("inputs", "html", "replace")}
+    table = None if options.action == "train" else options.output
+    check_outputs(CorpusOptions(output=options.output or "", **named), table)
     return ACTIONS[options.action](options)
 
 
@@ -93,18 +98,20 @@ def _train(options: Options) -> int:
         raise InputError("Where to? Give -o FOLDER for the classifier")
     output = Path(options.output)
     check_place(output, options.replace)
+    if options.html is not None and Path(options.html) == output:
+        raise InputError("Two outputs have the same name; choose another for one of them")
     texts, labels = read_labelled(options.inputs, options.column, options.label_column, options.separator)
     others = _texts(options, options.others) if options.others else None
     from munjang.bi_encoder import BiEncoder
     from munjang.tasks.labels.classifier import Classifier
     from munjang.tasks.labels.page import page
 
-    model = BiEncoder.load(options.model, device=options.device, threads=options.threads)
+    model = BiEncoder.load(options.model, **_where(options))
     config = ClassifyConfig(**{name: getattr(options, name) for name in FITTING})
     made = Classifier.fit(texts, labels, model, config, others, False if options.quiet else None)
     made.save(output, options.with_model or None, options.replace)
     if options.html is not None:
-        _write_page(options.html, page(f"Classifier of {len(made.labels)} labels", made.labels, made.report))
+        write_page(options.html, page(f"Classifier of {len(made.labels)} labels", made.labels, made.report))
     _say(options, _summary(made.report))
     _say(options, f"the classifier is in {output}")
     return 0
@@ -118,8 +125,8 @@ def _predict(options: Options) -> int:
     from munjang.bi_encoder import BiEncoder
     from munjang.tasks.labels.classifier import Classifier
 
-    model = None if options.model is None else BiEncoder.load(options.model, options.device, threads=options.threads)
-    made = Classifier.load(folder, model, options.device)
+    model = None if options.model is None else BiEncoder.load(options.model, **_where(options))
+    made = Classifier.load(folder, model, **_where(options))
     return _answer(options, made, texts, truth)
 
 
@@ -139,27 +146,27 @@ def _zero_shot(options: Options) -> int:
         from munjang.cross_encoder import CrossEncoder
         from munjang.tasks.labels.zero_shot import NliClassifier
 
-        scorer = CrossEncoder.load(options.nli, device=options.device, threads=options.threads)
+        scorer = CrossEncoder.load(options.nli, **_where(options))
         made = NliClassifier.of(labels, scorer, options.template)
     else:
         from munjang.bi_encoder import BiEncoder
         from munjang.tasks.labels.zero_shot import TEMPERATURE, zero_shot
 
-        model = BiEncoder.load(options.model, device=options.device, threads=options.threads)
+        model = BiEncoder.load(options.model, **_where(options))
         made = zero_shot(labels, model, options.template or "{}", options.temperature or TEMPERATURE)
     return _answer(options, made, texts, truth)
 
 
+def _where(options: Options) -> dict[str, Any]:
+    return {name: getattr(options, name) for name in ("device", "dtype", "threads")}
+
+
 def _read(options: Options, inputs: Any) -> tuple[list[str], list[Any] | None]:
-    from munjang.data.writing import check_suffix, check_texts
+    from munjang.data.writing import check_texts
     from munjang.tasks.labels.reading import read_labelled
 
     if options.threshold is not None and not 0 <= options.threshold <= 1:
         raise InputError(f"--threshold is a probability, 0 to 1, not {options.threshold}")
-    if options.output is not None:
-        check_suffix(Path(options.output))
-        if os.path.exists(options.output) and not options.replace:
-            raise InputError(f"{options.output} is already there; choose another name, or replace it with --replace")
     if options.label_column is not None:
         texts, truth = read_labelled(inputs, options.column, options.label_column, options.separator)
     else:
@@ -192,7 +199,7 @@ def _answer(options: Options, made: Any, texts: list[str], truth: list[Any] | No
         report |= measure(probabilities_NC, truth_table(made.labels, truth), made.is_multi_label, least)
         _say(options, _summary(report))
     if options.html is not None:
-        _write_page(options.html, page(f"{len(texts):,} texts", made.labels, report))
+        write_page(options.html, page(f"{len(texts):,} texts", made.labels, report))
     return 0
 
 
@@ -233,13 +240,6 @@ def _summary(report: Mapping[str, Any]) -> str:
         answered, right = report["answered"], report["answered_accuracy"]
         words.append(f"from {report['threshold']:.3f} on {answered:.0%} answered, {right:.3f} of them right")
     return "; ".join([*words, *report.get("notes", ())])
-
-
-def _write_page(path: str, text: str) -> None:
-    from munjang.data.files import replacing
-
-    with replacing(Path(path)) as file:
-        file.write(text.encode())
 
 
 def _say(options: Options, words: str) -> None:

@@ -5,13 +5,13 @@ munjang recommend books.tsv --need "우울할 때 위로가 되는 소설" -k 5
 munjang recommend --index books-index --like 9788932008851 --dislike 9788937460449 --half-life 5
 """
 
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+from munjang.cli.corpus import CorpusOptions, check_outputs, corpus_vectors, write_page
 from munjang.cli.options import option
 from munjang.errors import InputError
 from munjang.tasks.items.config import RecommendConfig
@@ -47,6 +47,9 @@ class Options(RecommendConfig):
     output: str | None = option("where to write: .tsv .csv .jsonl .parquet (default: print)", None, "-o")
     html: str | None = option("a page of the items with their reasons, and a map of the catalogue", None)
     device: str | None = option("cpu, cuda, cuda:1, mps (default: the best there is)", None)
+    dtype: Literal["float32", "bfloat16", "float16", "int8"] | None = option(
+        "type to compute in (default: by device); int8 is for a CPU", None
+    )
     threads: int | None = option("CPU threads (default: all cores)", None)
     replace: bool = option("replace an output that is already there", False)
     config: str | None = option("TOML file of these options; flags win", default=None, metavar="FILE")
@@ -62,7 +65,8 @@ def run(options: Options) -> int:
     config = RecommendConfig(**{each.name: getattr(options, each.name) for each in fields(RecommendConfig)})
     items: Items | Index
     if options.index is not None:
-        items = Index.open(options.index, options.model, options.name, create=False, device=options.device)
+        encoder = None if options.model is None else _model(options)
+        items = Index.open(options.index, encoder, options.name, create=False, device=options.device)
     else:
         items = _items(options)
     model = items.model
@@ -81,8 +85,6 @@ def run(options: Options) -> int:
 
 
 def _check(options: Options) -> None:
-    from munjang.data.writing import check_suffix
-
     if bool(options.inputs) == (options.index is not None):
         raise InputError("Which items? Give files, or --index with the place of an index")
     if not options.like and options.need is None:
@@ -92,12 +94,15 @@ def _check(options: Options) -> None:
             raise InputError(f"--{name.replace('_', '-')} is for files of items; an index has its own")
     if options.keywords < 0:
         raise InputError(f"--keywords must be at least 0, not {options.keywords}")
-    if options.html is not None and not Path(options.html).parent.is_dir():
-        raise InputError(f"The folder {Path(options.html).parent} doesn't exist; create it first")
-    if options.output is not None:
-        check_suffix(Path(options.output))
-        if os.path.exists(options.output) and not options.replace:
-            raise InputError(f"{options.output} is already there; choose another name, or replace it with --replace")
+    for name in ("dtype", "threads"):
+        if options.index is not None and options.model is None and getattr(options, name) is not None:
+            raise InputError(f"--{name} with --index needs --model too; an index loads its own model as it is")
+    check_outputs(_corpus(options), options.output)
+
+
+def _corpus(options: Options) -> CorpusOptions:
+    named = {name: getattr(options, name) for name in ("inputs", "vectors", "html", "replace", "quiet")}
+    return CorpusOptions(output=options.output or "", **named)
 
 
 def _items(options: Options) -> "Items":
@@ -112,22 +117,13 @@ def _items(options: Options) -> "Items":
         return Items.of_texts(texts, _model(options), ids, False if options.quiet else None)
     # words need the model that made the vectors; ids that are liked don't
     model = _model(options) if options.need is not None or options.model is not None else None
-    return Items.of_vectors(_vectors(options.vectors), ids, texts, model)
-
-
-def _vectors(path: str) -> Any:
-    import numpy as np
-
-    try:
-        return np.load(path, allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        raise InputError(f"{path} is no .npy file of vectors ({error}); write one with munjang encode") from None
+    return Items.of_vectors(corpus_vectors(_corpus(options), texts, options.vectors, model), ids, texts, model)
 
 
 def _model(options: Options) -> "BiEncoder":
     from munjang.bi_encoder import BiEncoder
 
-    return BiEncoder.load(options.model, device=options.device, threads=options.threads)
+    return BiEncoder.load(options.model, device=options.device, dtype=options.dtype, threads=options.threads)
 
 
 def _write(options: Options, found: "Sequence[Recommendation]") -> None:
@@ -153,14 +149,12 @@ def _write(options: Options, found: "Sequence[Recommendation]") -> None:
 
 
 def _write_page(options: Options, found: "Sequence[Recommendation]", items: "Items | Index") -> None:
-    from munjang.data.files import replacing
     from munjang.tasks.items.catalogue import Items
     from munjang.tasks.items.page import page
 
     title = options.need or f"For who likes {', '.join(options.like)}"
     ids, vectors = (items.ids, items.vectors_ND) if isinstance(items, Items) else ((), None)
-    with replacing(Path(options.html or "")) as file:
-        file.write(page(title, found, ids, vectors, options.like, options.dislike).encode())
+    write_page(options.html or "", page(title, found, ids, vectors, options.like, options.dislike))
 
 
 def _say(options: Options, words: str) -> None:

@@ -81,6 +81,36 @@ def test_only_a_classifier_is_replaced(tiny_bert: Path, folder: Path, capsys: py
     assert json.loads((made / "classifier.json").read_text())["report"]["temperature"] == 1
 
 
+def test_outputs_are_checked_before_the_work(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "page.html").write_text("mine")
+    missing = ("-m", folder / "no-model")  # looked for after the outputs
+    asked = ("zero-shot", folder / "new.txt", "--label", "a", "--label", "b", *missing)
+    trained = ("train", folder / "examples.tsv", *missing, "-o", folder / "made")
+    for argv, told in (
+        ((*asked, "--html", folder / "page.html"), "page.html is already there"),
+        ((*trained, "--html", folder / "page.html"), "page.html is already there"),
+        ((*asked, "--html", folder / "none/page.html"), "none doesn't exist"),
+        ((*asked, "-o", folder / "none/out.csv"), "none doesn't exist"),
+        ((*asked, "-o", folder / "out.csv", "--html", folder / "out.csv"), "Two outputs have the same name"),
+        ((*trained, "--html", folder / "made"), "Two outputs have the same name"),
+    ):
+        assert classify(*argv) == 2
+        assert told in capsys.readouterr().err
+    assert (folder / "page.html").read_text() == "mine"
+
+
+def test_another_type(tiny_bert: Path, folder: Path) -> None:
+    made = folder / "made"
+    assert classify("train", folder / "examples.tsv", "-o", made, "-m", tiny_bert, "--dtype", "float32") == 0
+    found = []
+    for dtype in ("float32", "bfloat16"):
+        out = folder / f"{dtype}.jsonl"
+        assert classify("predict", made, folder / "new.txt", "-o", out, "--dtype", dtype, "--threads", "1") == 0
+        found.append([row["probability"] for row in rows(out)])
+    assert found[0] != found[1]
+    assert found[0] == pytest.approx(found[1], abs=0.1)
+
+
 def test_few_shot_with_others(tiny_bert: Path, folder: Path) -> None:
     (folder / "others.txt").write_text("42 1999\n3.14\n", encoding="utf-8")
     (folder / "fit.toml").write_text('method = "few_shot"\nnum_folds = 2\nnum_pairs = 1\n')

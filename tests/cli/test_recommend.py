@@ -58,6 +58,33 @@ def test_half_of_a_surrogate_pair(tiny_bert: Path, folder: Path) -> None:
     assert "\ufffd apple" in (folder / "x.html").read_text(encoding="utf-8")
 
 
+def test_outputs_are_checked_before_the_work(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "page.html").write_text("mine")
+    asked = (folder / "books.tsv", "--like", "book0", "-m", folder / "no-model")  # looked for after the outputs
+    for argv, told in (
+        (("--html", folder / "page.html"), "page.html is already there"),
+        (("--html", folder / "none/page.html"), "none doesn't exist"),
+        (("-o", folder / "none/out.csv"), "none doesn't exist"),
+        (("-o", folder / "out.csv", "--html", folder / "out.csv"), "Two outputs have the same name"),
+    ):
+        assert ask(folder, *asked, *argv) == 2
+        assert told in capsys.readouterr().err
+    assert (folder / "page.html").read_text() == "mine"
+    assert ask(folder, "--index", folder / "index", "--like", "book0", "--dtype", "float32") == 2
+    assert "--dtype with --index needs --model too" in capsys.readouterr().err
+
+
+def test_another_type(tiny_bert: Path, folder: Path) -> None:
+    asked = (folder / "books.tsv", "--like", "book0", "-m", tiny_bert, "-k", "4", "--quiet")
+    found = []
+    for dtype in ("float32", "bfloat16"):
+        assert ask(folder, *asked, "--dtype", dtype, "-o", folder / f"{dtype}.jsonl") == 0
+        lines = (folder / f"{dtype}.jsonl").read_text(encoding="utf-8").splitlines()
+        found.append({row["id"]: row["score"] for row in map(json.loads, lines)})
+    assert found[0] != found[1]
+    assert found[0] == pytest.approx(found[1], abs=0.05)
+
+
 def test_ready_vectors_need_no_model(folder: Path) -> None:
     np.save(folder / "books.npy", np.array([[1, 0], [0.9, 0.1], [0, 1], [0.1, 1], [-1, 0]], np.float32))
     asked = (folder / "books.tsv", "--vectors", folder / "books.npy", "--like", "book2", "-k", "1")
@@ -86,7 +113,7 @@ def test_what_is_refused(tiny_bert: Path, folder: Path, capsys: pytest.CaptureFi
         ((books,), "Recommended for whom?"),
         ((books, "--like", "book9", "-m", tiny_bert), "There is no item 'book9'; give the id of one that is there."),
         ((books, "--like", "book0", "-o", folder / "out.xlsx"), "suffix"),
-        ((books, "--like", "book0", "--vectors", folder / "few.npy"), "3 vectors, 5 ids"),
+        ((books, "--like", "book0", "--vectors", folder / "few.npy"), "3 vectors, but there are 5 texts"),
         ((books, "--like", "book0", "--vectors", folder / "no.npy"), "is no .npy file"),
         ((books, "--like", "book0", "--keywords", "-1"), "--keywords must be at least 0"),
         ((books, "--like", "book0", "--diversity", "3"), "diversity must be between 0 and 1"),

@@ -115,10 +115,22 @@ class Classifier:
 
     @classmethod
     def load(
-        cls, folder: str | os.PathLike[str], model: BiEncoder | None = None, device: str | None = None
+        cls,
+        folder: str | os.PathLike[str],
+        model: BiEncoder | None = None,
+        device: str | None = None,
+        dtype: str | None = None,
+        threads: int | None = None,
     ) -> "Classifier":
-        """What `save` wrote, with the model it was fitted on; another one raises ModelMismatch."""
-        saved, encoder = classifier_files.load(Path(folder), model, device)
+        """What `save` wrote, with the model it was fitted on; another one raises ModelMismatch.
+
+        Without a `model` its own is loaded, as `BiEncoder.load` does with `device`, `dtype` and `threads`.
+        """
+
+        def load_model(path: str | os.PathLike[str]) -> BiEncoder:
+            return BiEncoder.load(path, device, dtype, threads)
+
+        saved, encoder = classifier_files.load(Path(folder), model, load_model)
         return cls(**saved, model=encoder)
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from munjang.errors import CheckpointError, InputError
 from munjang.index import ModelMismatch
 from munjang.tasks.labels.calibration import Calibration
 from munjang.tasks.labels.linear_head import Head
+
+Loader = Callable[[str | os.PathLike[str]], BiEncoder]
 
 FORMAT = 1
 FACTS, NUMBERS, ENCODER = "classifier.json", "head.safetensors", "encoder"
@@ -54,11 +57,11 @@ def save(
         shutil.rmtree(old, ignore_errors=True)
 
 
-def load(folder: Path, model: BiEncoder | None, device: str | None) -> tuple[dict[str, Any], BiEncoder | None]:
+def load(folder: Path, model: BiEncoder | None, load_model: Loader) -> tuple[dict[str, Any], BiEncoder | None]:
     """The fields of a classifier, and its model: the one given, in the folder, or where it was."""
     facts, numbers = _read(folder)
     if model is None and facts["fingerprint"] is not None:
-        model = _model(folder, facts, device)
+        model = _model(folder, facts, load_model)
         if facts["model"] == ENCODER:  # its own; saved in another precision than it had, it has another fingerprint
             facts["fingerprint"] = model.fingerprint
     if model is not None and facts["fingerprint"] not in (None, model.fingerprint):
@@ -115,11 +118,11 @@ def _read(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     return facts, numbers
 
 
-def _model(folder: Path, facts: dict[str, Any], device: str | None) -> BiEncoder:
+def _model(folder: Path, facts: dict[str, Any], load_model: Loader) -> BiEncoder:
     inside = folder / ENCODER
     if facts["model"] == ENCODER:
-        return BiEncoder.load(inside, device=device)
+        return load_model(inside)
     try:
-        return BiEncoder.load(facts["model"], device=device)
+        return load_model(facts["model"])
     except CheckpointError as error:
         raise CheckpointError(f"{folder} needs its model: {error} Give the model that it was fitted on.") from error
