@@ -41,6 +41,13 @@ def check_width(vectors: Any, width: int, what: str) -> None:
         raise InputError(f"The {what} have {vectors.shape[1]} components, not {width}: they are of another model.")
 
 
+def check_same_width(a_ND: Floats, b_MD: Floats | None) -> None:
+    """Refuse two sets that can't be of one model; an empty one is of any."""
+    if b_MD is not None and len(a_ND) and len(b_MD) and a_ND.shape[1] != b_MD.shape[1]:
+        widths = f"{a_ND.shape[1]} and {b_MD.shape[1]}"
+        raise InputError(f"The two sets have vectors of {widths} components; encode both with one model.")
+
+
 def _unit(items: Any, what: str) -> Floats:
     vectors = items if isinstance(items, np.ndarray) and items.ndim == 2 else check_vectors(items, what)
     if vectors.dtype.kind not in "fiu" or not vectors.shape[1]:

@@ -18,7 +18,7 @@ from munjang.errors import InputError, MissingExtra, unknown
 from munjang.evaluation.kmeans import kmeans
 from munjang.tasks.clusters.communities import communities
 from munjang.tasks.clusters.config import ClusterConfig
-from munjang.tasks.pairs.neighbours import components, neighbours
+from munjang.tasks.pairs.neighbours import ROUNDING, components, neighbours
 from munjang.tasks.vectors import unit_vectors
 from munjang.types import Floats, Ints
 
@@ -142,7 +142,7 @@ def _agglomerative(vectors_ND: Floats, config: ClusterConfig, place: Place) -> I
                 n_clusters=None,
                 metric="precomputed",
                 linkage=config.linkage,
-                distance_threshold=float(np.nextafter(1 - config.threshold, 2)),  # it merges below, we merge at it too
+                distance_threshold=1 - config.threshold + ROUNDING,  # it merges below, we merge at it too
             )
             parts = maker.fit_predict(np.clip(distances, 0, None))
         found[rows] = parts + following

@@ -14,8 +14,9 @@ import numpy as np
 
 from munjang.bi_encoder import BiEncoder
 from munjang.errors import InputError, unknown
+from munjang.tasks.duplicates.crowds import dropped_of, dropped_of_crowd, nearest_above
 from munjang.tasks.duplicates.keeping import KEEP, Keep, normal
-from munjang.tasks.pairs.neighbours import Graph, graph_of, pairs_above
+from munjang.tasks.pairs.neighbours import TooManyPairs, graph_of, pairs_above
 from munjang.tasks.vectors import unit_vectors
 from munjang.text.inputs import as_texts, has_texts
 from munjang.types import Floats, Ints
@@ -82,12 +83,12 @@ def dedupe(
         if reference is not None or reference_vectors is not None:
             all_known = np.arange(len(reference_vectors) if known is None else len(known))
             b_MD = _vectors(known, reference_vectors, all_known, model, "reference", progress)
-            _drop_known(pairs_above(a_ND, b_MD, threshold, is_exact, device, progress), left, found)
+            known_pairs = nearest_above(a_ND, b_MD, threshold, is_exact, device, progress)
+            _drop(known_pairs, left, np.arange(len(b_MD)), found, is_reference=True)
             stay = found.is_left[left]
             left, a_ND = left[stay], np.ascontiguousarray(a_ND[stay])
-        graph = graph_of(*pairs_above(a_ND, None, threshold, is_exact, device, progress), len(left))
         some = None if words is None else [words[row] for row in left.tolist()]
-        _drop_similar(graph, left, KEEP[keep](some, graph, len(left)), found)
+        _drop(_similar(a_ND, some, keep, threshold, is_exact, device, progress), left, left, found)
     return Deduplicated(found.left().tolist(), found.resolved())
 
 
@@ -118,11 +119,18 @@ def _sides(items: Any, vectors: Any, what: str) -> tuple[list[str] | None, Any]:
     if not has_texts(items):
         if vectors is not None:
             raise InputError(f"The {what} are vectors already; give the texts there, or no vectors beside them.")
-        return None, items
+        return None, _rows(items, what)
     texts = as_texts(items, what)
-    if vectors is not None and len(vectors) != len(texts):
+    if vectors is not None and len(_rows(vectors, f"vectors of the {what}")) != len(texts):
         raise InputError(f"There are {len(texts)} {what}, but {len(vectors)} vectors of them.")
     return texts, vectors
+
+
+def _rows(vectors: Any, what: str) -> Any:
+    """Vectors that are a matrix, whose length is a number of rows."""
+    if np.ndim(vectors) == 0 or (len(vectors) and np.ndim(vectors[0]) != 1):
+        raise InputError(f"The {what} should be a matrix, a row for each text, not of shape {np.shape(vectors)}.")
+    return vectors
 
 
 def _vectors(
@@ -152,25 +160,32 @@ def _drop_equal(texts: Sequence[str], known: Sequence[str], keep: Keep, found: _
                     found.drop(place, stays, 1.0, "equal")
 
 
-def _drop_known(pairs: tuple[Ints, Ints, Floats], left: Ints, found: _Found) -> None:
-    """Drop what is similar to a reference text, for the nearest of them."""
-    rows, columns, scores = pairs
-    order = np.lexsort((columns, -scores, rows))
-    first = order[np.unique(rows[order], return_index=True)[1]]
-    for place in first.tolist():
-        found.drop(int(left[rows[place]]), int(columns[place]), float(scores[place]), "similar", is_reference=True)
+def _similar(
+    vectors_ND: Floats,
+    texts: Sequence[str] | None,
+    keep: str,
+    threshold: float,
+    is_exact: bool | None,
+    device: str | None,
+    progress: bool | None,
+) -> tuple[Ints, Ints, Floats]:
+    """Rows to drop so that no two that stay are similar, the nearest that stays of each, and how similar they are."""
+    count = len(vectors_ND)
+    try:
+        graph = graph_of(*pairs_above(vectors_ND, None, threshold, is_exact, device, progress), count)
+        return dropped_of(graph, KEEP[keep](texts, graph, count))
+    except TooManyPairs as error:
+        if keep == "central":
+            raise InputError(
+                f"More than {error.num_pairs:,} pairs score at least {threshold:g}: too many to tell which texts are "
+                "central. Keep the first or the longest instead, or raise the threshold."
+            ) from None
+        return dropped_of_crowd(vectors_ND, KEEP[keep](texts, None, count), threshold, device, progress)
 
 
-def _drop_similar(graph: Graph, left: Ints, order: Ints, found: _Found) -> None:
-    """In this order keep a text and drop its neighbours; each is reported with the nearest one that stays."""
-    is_open = np.ones(len(graph), bool)
-    stays = np.zeros(len(graph), bool)
-    for row in order.tolist():
-        if is_open[row]:
-            stays[row] = True
-            is_open[row] = False
-            is_open[graph.of(row)] = False
-    for row in np.flatnonzero(~stays).tolist():
-        near, scores = graph.of(row), graph.scores_of(row)
-        place = int(np.flatnonzero(stays[near])[0])  # best first
-        found.drop(int(left[row]), int(left[near[place]]), float(scores[place]), "similar")
+def _drop(
+    pairs: tuple[Ints, Ints, Floats], rows_of: Ints, kept_of: Ints, found: _Found, is_reference: bool = False
+) -> None:
+    """Drop what is similar to one that stays, for the nearest of them."""
+    for row, column, score in zip(*(side.tolist() for side in pairs), strict=True):
+        found.drop(int(rows_of[row]), int(kept_of[column]), score, "similar", is_reference)

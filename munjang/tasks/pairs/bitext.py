@@ -13,7 +13,7 @@ from munjang.bi_encoder import BiEncoder
 from munjang.errors import InputError
 from munjang.runtime.executor import pick_device
 from munjang.tasks.pairs.paraphrases import Pairs
-from munjang.tasks.vectors import unit_vectors
+from munjang.tasks.vectors import check_same_width, unit_vectors
 from munjang.training.nearest import nearest
 from munjang.types import Floats, Ints
 
@@ -39,9 +39,7 @@ def bitext(
     b_BD = unit_vectors(others, model, "other texts", progress)
     if not len(a_AD) or not len(b_BD):
         return Pairs(np.zeros(0, np.float32), *NO_PAIRS)
-    if a_AD.shape[1] != b_BD.shape[1]:
-        widths = f"{a_AD.shape[1]} and {b_BD.shape[1]}"
-        raise InputError(f"The two sets have vectors of {widths} components; encode both with one model.")
+    check_same_width(a_AD, b_BD)
     where = pick_device(device)
     forth_AK, places_AK = nearest(a_AD, b_BD, num_neighbours, "dot", NO_PAIRS, where, progress)
     back_BK, places_BK = nearest(b_BD, a_AD, num_neighbours, "dot", NO_PAIRS, where, progress)

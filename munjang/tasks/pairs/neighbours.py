@@ -10,9 +10,22 @@ from munjang.errors import InputError
 from munjang.runtime.executor import pick_device
 from munjang.tasks.pairs.paraphrases import prepared
 from munjang.tasks.pairs.scan import scan
+from munjang.tasks.vectors import check_same_width
 from munjang.types import Floats, Ints
 
 MAX_EDGES = 1 << 28  # 12 bytes each, and as much again while they are sorted
+ROUNDING = 1e-6  # the cosine of equal vectors may come out as 0.9999999: at 1.0 they are neighbours all the same
+
+
+class TooManyPairs(InputError):
+    """More pairs reach the threshold than can be held."""
+
+    def __init__(self, num_pairs: int, threshold: float) -> None:
+        self.num_pairs = num_pairs
+        super().__init__(
+            f"More than {num_pairs:,} pairs score at least {threshold:g}: too many to hold. "
+            "Raise the threshold, or drop duplicates first (munjang dedupe)."
+        )
 
 
 @dataclass(frozen=True)
@@ -46,10 +59,7 @@ class _All:
     def add(self, rows_P: Ints, columns_P: Ints, scores_P: Floats) -> None:
         self.num_pairs += len(rows_P)
         if 2 * self.num_pairs > MAX_EDGES:
-            raise InputError(
-                f"More than {self.num_pairs:,} pairs score at least {self.floor:g}: too many to hold. "
-                "Raise the threshold, or drop duplicates first (munjang dedupe)."
-            )
+            raise TooManyPairs(self.num_pairs, self.floor + ROUNDING)
         # 4 bytes are enough for a row, and there may be many
         self.parts.append((rows_P.astype(np.int32), columns_P.astype(np.int32), scores_P))
 
@@ -62,14 +72,15 @@ def pairs_above(
     device: str | None = None,
     progress: bool | None = None,
 ) -> tuple[Ints, Ints, Floats]:
-    """Every pair of rows, of one set or between two, whose inner product is at least the threshold, in no order."""
+    """Every pair of rows, of one set or between two, whose inner product reaches the threshold, in no order."""
     if not math.isfinite(threshold):
         raise InputError(f"The threshold must be a number, not {threshold}.")
-    found, where = _All(threshold), pick_device(device)
+    found, where = _All(threshold - ROUNDING), pick_device(device)
     if len(a_ND) and (b_MD is None or len(b_MD)):
+        check_same_width(a_ND, b_MD)
         a = torch.from_numpy(a_ND).to(where)
         b = a if b_MD is None else torch.from_numpy(b_MD).to(where)
-        scan(a, b, *prepared(a, b, threshold, is_exact), found, progress)
+        scan(a, b, *prepared(a, b, found.floor, is_exact), found, progress)
     none = (np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.float32))
     rows, columns, scores = (np.concatenate(side) for side in zip(none, *found.parts, strict=True))
     return rows, columns, scores

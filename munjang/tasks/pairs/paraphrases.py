@@ -23,7 +23,7 @@ from munjang.tasks.pairs.best import Best
 from munjang.tasks.pairs.bounds import Bounds, bounds
 from munjang.tasks.pairs.cells import cell_tiles
 from munjang.tasks.pairs.scan import Plan, all_tiles, scan
-from munjang.tasks.vectors import unit_vectors
+from munjang.tasks.vectors import check_same_width, unit_vectors
 from munjang.training.nearest import nearest
 from munjang.types import Floats, Ints
 
@@ -94,9 +94,7 @@ def mine(
         raise InputError(f"max_pairs and max_neighbours must be at least 1, not {max_pairs} and {max_neighbours}.")
     if min_score is not None and not math.isfinite(min_score):
         raise InputError(f"min_score must be a number, not {min_score}.")
-    if b_BD is not None and a_AD.shape[1] != b_BD.shape[1] and len(a_AD) and len(b_BD):
-        widths = f"{a_AD.shape[1]} and {b_BD.shape[1]}"
-        raise InputError(f"The two sets have vectors of {widths} components; encode both with one model.")
+    check_same_width(a_AD, b_BD)
     if not len(a_AD) or (b_BD is not None and not len(b_BD)):
         return Pairs(np.zeros(0, np.float32), np.zeros(0, np.int64), np.zeros(0, np.int64))
     lowest = -math.inf if min_score is None else min_score

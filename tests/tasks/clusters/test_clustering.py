@@ -43,6 +43,13 @@ def test_agglomerative_is_that_of_all_distances(linkage: str, threshold: float) 
     assert len(pairs) == found.num_clusters == maker.n_clusters_  # one to one
 
 
+@pytest.mark.parametrize("method", ["communities", "agglomerative"])
+def test_equal_vectors_reach_a_threshold_of_one(method: str) -> None:
+    vectors = np.repeat(near(200, width=384), 2, 0)
+    config = ClusterConfig(method=method, threshold=1.0, min_size=2)  # type: ignore[arg-type]
+    assert cluster(vectors, config=config).labels_N.tolist() == [row // 2 for row in range(400)]
+
+
 def test_a_component_too_large_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_AT_ONCE", 50)
     with pytest.raises(InputError, match="linkage single or method communities"):

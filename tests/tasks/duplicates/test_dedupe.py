@@ -6,8 +6,10 @@ import pytest
 from munjang import BiEncoder
 from munjang.errors import InputError
 from munjang.nn.similarity import unit
+from munjang.tasks.duplicates import crowds
 from munjang.tasks.duplicates.dedupe import Dropped, dedupe
 from munjang.tasks.duplicates.keeping import KEEP, normal
+from munjang.tasks.pairs import neighbours
 from tests.tasks.pairs.test_paraphrases import near
 
 
@@ -71,6 +73,39 @@ def test_texts_through_a_model(tiny_bert: object) -> None:
     found = dedupe(["the cat sat", "something else entirely", "the cat sat!"], model=model, threshold=0.9999)
     assert found.kept[0] == 0
     assert dedupe(["the cat", "THE CAT"], ["the cat"], model=model).kept == []
+
+
+@pytest.mark.parametrize("keep", ["first", "longest"])
+def test_a_crowd_is_looked_at_in_blocks(keep: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    vectors = near(400)
+    vectors[100:300] = vectors[0] + 0.01 * vectors[100:300]  # 20,000 pairs
+    texts = [f"{'x' * (row * 7 % 50)} {row}" for row in range(400)]
+    known = near(50, seed=1)
+    known[:40] = vectors[0]
+    expected = dedupe(texts, vectors=vectors, threshold=0.7, keep=keep)
+    held_out = dedupe(vectors, known, threshold=0.7)
+    monkeypatch.setattr(neighbours, "MAX_EDGES", 8000)
+    monkeypatch.setattr(crowds, "BLOCK", 64)
+    found = dedupe(texts, vectors=vectors, threshold=0.7, keep=keep)
+    assert found.kept == expected.kept
+    assert [(each.index, each.kept) for each in found.dropped] == [(each.index, each.kept) for each in expected.dropped]
+    assert dedupe(vectors, known, threshold=0.7).kept == held_out.kept
+    with pytest.raises(InputError, match="Keep the first or the longest"):
+        dedupe(vectors, threshold=0.7, keep="central")
+
+
+def test_equal_vectors_reach_a_threshold_of_one() -> None:
+    vectors = np.repeat(near(200, width=384), 2, 0)
+    assert dedupe(vectors, threshold=1.0).kept == list(range(0, 400, 2))
+
+
+def test_vectors_of_another_shape() -> None:
+    with pytest.raises(InputError, match="48 and 24 components; encode both with one model"):
+        dedupe(near(5), near(5, width=24))
+    with pytest.raises(InputError, match="a row for each text"):
+        dedupe(np.ones(4, np.float32))
+    with pytest.raises(InputError, match="a row for each text"):
+        dedupe(["a", "b"], vectors=np.ones(2, np.float32))
 
 
 def test_few_and_bad() -> None:
