@@ -4,68 +4,47 @@ munjang topics reviews.csv -o topics.csv --html map.html --save topics --times d
 munjang topics new.csv -o new-topics.csv --load topics
 """
 
-import sys
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
+from munjang.cli.corpus import CorpusOptions, check_outputs, corpus_vectors, read_corpus, say
 from munjang.cli.options import option
 from munjang.data.columns import choose_text, found
 from munjang.data.files import label
-from munjang.data.tables import Broken, place, read_rows, read_texts
+from munjang.data.tables import Broken, place, read_rows
 from munjang.errors import InputError
 from munjang.tasks.topics.config import TopicConfig
 
 if TYPE_CHECKING:  # numpy and torch stay out of --help
     from munjang.tasks.topics.model import TopicModel
+    from munjang.tasks.topics.times import TopicAtTime
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(TopicConfig):
+class Options(CorpusOptions, TopicConfig):
     """Of `munjang topics`."""
 
-    inputs: tuple[str, ...] = option(
-        "files of texts: .txt .csv .tsv .jsonl .parquet, also with .gz .xz .bz2; - is standard input",
-        is_positional=True,
-        metavar="FILE",
-    )
     output: str = option("where to write row, topic, similarity, label, text: .csv .tsv .jsonl .parquet", short="-o")
-    html: str | None = option("draw a map of the topics to this file", default=None)
+    html: str | None = option("draw a map of the topics to this file", default=None, metavar="OUT")
+    vectors: str | None = option("vectors of the texts, made by `munjang encode -o x.npy`", default=None)
     save: str | None = option("keep the topics in this folder, to assign new texts to", default=None)
     load: str | None = option(
         "assign the texts to the topics of this folder, instead of finding new ones", default=None
     )
     min_similarity: float | None = option("of --load: texts that are less near than this have no topic", default=None)
     times: str | None = option("column of dates or numbers: topics over time, printed and on the map", default=None)
-    vectors: str | None = option("ready vectors of the texts, .npy of munjang encode", default=None)
-    model: str | None = option("folder or Hub name of the model (default: the bundled one)", default=None, short="-m")
-    column: str | None = option("column that holds the text (default: by its name)", default=None)
-    format: Literal["txt", "csv", "tsv", "jsonl", "parquet"] | None = option(
-        "format of the inputs (default: by suffix)", default=None
-    )
-    device: str | None = option("cpu, cuda, cuda:1, mps (default: the best there is)", default=None)
-    dtype: Literal["float32", "bfloat16", "float16", "int8"] | None = option(
-        "type to compute in (default: by device); int8 is for a CPU", default=None
-    )
-    threads: int | None = option("CPU threads (default: all cores)", default=None)
-    replace: bool = option("replace outputs that are already there", default=False)
-    config: str | None = option("TOML file of these options; flags win", default=None, metavar="FILE")
-    quiet: bool = option("say nothing but errors", default=False)
 
 
 def run(options: Options) -> int:
     """Read, find or assign, write."""
-    from munjang.data.writing import check_suffix, check_texts, write_table
+    from munjang.data.writing import check_texts, write_table
 
-    check_suffix(Path(options.output))
-    for path in filter(None, (options.output, options.html, options.save)):
-        if Path(path).exists() and not options.replace:
-            raise InputError(f"{path} is already there; choose another name, or replace it with --replace")
+    check_outputs(options, options.output)
+    _check_folder(options)
     config = TopicConfig(**{each.name: getattr(options, each.name) for each in fields(TopicConfig)})
     _check(options, config)
     texts, times = _read(options)
-    if not texts:
-        raise InputError(f"There are no texts in {', '.join(options.inputs)}")
     check_texts(Path(options.output), texts)
     topic_of, similarity, model = _assigned(options, texts) if options.load else _found(options, config, texts, times)
     labels = [topic.label for topic in model.topics]
@@ -77,9 +56,22 @@ def run(options: Options) -> int:
         "text": texts,
     }
     write_table(Path(options.output), table)
-    if not options.quiet:
-        print(f"munjang: {len(texts):,} texts, {len(labels)} topics in {options.output}", file=sys.stderr)
+    say(options, f"{len(texts):,} texts, {len(labels)} topics in {options.output}")
     return 0
+
+
+def _check_folder(options: Options) -> None:
+    """The folder of --save, before the work too."""
+    if options.save is None:
+        return
+    from munjang.tasks.topics.files import check_folder
+
+    folder = Path(options.save)
+    if folder in (Path(options.output), Path(options.html or options.output)):
+        raise InputError("Two outputs have the same name; choose another for one of them")
+    if folder.exists() and not options.replace:
+        raise InputError(f"{folder} is already there; choose another name, or replace it with --replace")
+    check_folder(folder)
 
 
 def _check(options: Options, config: TopicConfig) -> None:
@@ -110,13 +102,18 @@ def _found(
         save_topics(model, options.save)
     if options.html is not None:
         write_map(Path(options.html), model, vectors, f"{Path(options.inputs[0]).name}: topics", periods)
+    if not options.quiet:
+        _print(model, periods or [])
+    return model.topic_of_N, model.similarity_N, model
+
+
+def _print(model: "TopicModel", periods: "list[TopicAtTime]") -> None:
     for topic in model.topics:
         print(f"{topic.number}\t{topic.size}\t{', '.join(term for term, _ in topic.terms)}")
     if model.num_outliers:
         print(f"-1\t{model.num_outliers}\t")
-    for each in periods or ():
+    for each in periods:
         print(f"{each.start}\t{each.topic}\t{each.size}\t{', '.join(term for term, _ in each.terms)}")
-    return model.topic_of_N, model.similarity_N, model
 
 
 def _assigned(options: Options, texts: list[str]) -> "tuple[Any, Any, TopicModel]":
@@ -132,26 +129,15 @@ def _encoded(options: Options, texts: list[str]) -> tuple[Any, Any]:
     """The model, if one is needed, and vectors of the texts."""
     from munjang.bi_encoder import BiEncoder
 
-    if options.vectors is not None and options.model is None:
-        return None, _ready(options.vectors)
-    encoder = BiEncoder.load(options.model, device=options.device, dtype=options.dtype, threads=options.threads)
-    if options.vectors is not None:
-        return encoder, _ready(options.vectors)
-    return encoder, encoder.encode_document(texts, progress=False if options.quiet else None)
-
-
-def _ready(path: str) -> Any:
-    import numpy as np
-
-    try:
-        return np.load(path, allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        raise InputError(f"{path} is no .npy file of vectors: {error}") from None
+    encoder = None
+    if options.vectors is None or options.model is not None:
+        encoder = BiEncoder.load(options.model, device=options.device, dtype=options.dtype, threads=options.threads)
+    return encoder, corpus_vectors(options, texts, options.vectors, encoder)
 
 
 def _read(options: Options) -> tuple[list[str], list[Any] | None]:
     if options.times is None:
-        return [text for path in options.inputs for text in read_texts(path, options.column, options.format)], None
+        return read_corpus(options, options.inputs), None
     texts: list[str] = []
     times: list[Any] = []
     for path in options.inputs:
@@ -168,6 +154,8 @@ def _read(options: Options) -> tuple[list[str], list[Any] | None]:
                 raise InputError(f"{place(path, where, options.format)}: {text!r:.40} is not a text")
             texts.append(text)
             times.append(time)
+    if not texts:
+        raise InputError(f"There are no texts in {', '.join(options.inputs)}")
     return texts, _numbers(times)
 
 

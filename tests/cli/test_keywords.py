@@ -5,8 +5,10 @@ import json
 import unicodedata
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from munjang import BiEncoder
 from munjang.cli import main
 
 TEXTS = ["The kitten sleeps on the sofa.", "of the", "Stocks <b>fell</b> sharply; investors sold shares."]
@@ -52,6 +54,15 @@ def test_korean_as_macos_writes_it_is_found_and_marked(tmp_path: Path, minilm: P
     assert "<mark>대한민국</mark>의" in page.read_text("utf-8")
 
 
+def test_ready_vectors_give_the_same(texts: Path, tmp_path: Path, minilm: Path) -> None:
+    command = ["keywords", str(texts), "-m", str(minilm), "--device", "cpu", "--quiet"]
+    np.save(tmp_path / "vectors.npy", BiEncoder.load(minilm, device="cpu").encode(TEXTS))
+    assert main([*command, "-o", str(tmp_path / "a.csv")]) == 0
+    assert main([*command, "-o", str(tmp_path / "b.csv"), "--vectors", str(tmp_path / "vectors.npy")]) == 0
+    first, again = rows(tmp_path / "a.csv"), rows(tmp_path / "b.csv")
+    assert [row["keyword"] for row in first] == [row["keyword"] for row in again]
+
+
 def test_given_candidates_and_seeds(texts: Path, tmp_path: Path, minilm: Path) -> None:
     (tmp_path / "phrases.txt").write_text("Shares\nkitten\n\nabsent\n", encoding="utf-8")
     output = tmp_path / "keywords.jsonl"
@@ -69,6 +80,9 @@ def test_given_candidates_and_seeds(texts: Path, tmp_path: Path, minilm: Path) -
         (["--pick", "max_sum", "--top", "30"], "num_candidates"),
         (["-o", "there.csv"], "already there"),
         (["-o", "keywords.npy"], "suffix"),
+        (["--html", "nofolder/x.html"], "folder nofolder doesn't exist"),
+        (["-o", "same.csv", "--html", "same.csv"], "same name"),
+        (["--vectors", "x.npy", "--seeds", "pets"], "leave --vectors out"),
     ],
 )
 def test_bad_input_is_refused(

@@ -46,11 +46,12 @@ def test_topics_map_times_and_new_texts(capsys: pytest.CaptureFixture[str]) -> N
 
 
 @pytest.mark.usefixtures("place")
-def test_texts_are_encoded_by_the_model(minilm: Path) -> None:
+def test_texts_are_encoded_by_the_model(minilm: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["topics", "texts.csv", "-o", "topics.jsonl", "-m", str(minilm), "--device", "cpu", "--quiet"]
     assert main([*command, "--num-topics", "3", "--num-terms", "2", "--save", "kept"]) == 0
     lines = [json.loads(line) for line in Path("topics.jsonl").read_text("utf-8").splitlines()]
     assert len({line["topic"] for line in lines}) == 3
+    assert capsys.readouterr().out == ""  # of --quiet
     assert all(len(line["label"].split(", ")) == 2 for line in lines)
 
 
@@ -69,6 +70,10 @@ def test_texts_are_encoded_by_the_model(minilm: Path) -> None:
         (["--diversity", "0.5"], "give the --model"),
         (["--vectors", "texts.csv"], "no .npy file"),
         (["-o", "vectors.npy"], "suffix"),
+        (["--html", "nofolder/x.html", "--vectors", "nowhere.npy"], "folder nofolder doesn't exist"),
+        (["--html", "topics.csv", "--vectors", "nowhere.npy"], "same name"),
+        (["--save", "topics.csv", "--vectors", "nowhere.npy"], "same name"),
+        (["--save", ".", "--replace", "--vectors", "nowhere.npy"], "holds no topics"),
     ],
 )
 def test_bad_input_is_refused(extra: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -23,8 +23,7 @@ ARRAYS = {"topic_of": (np.int64, 1), "similarity": (np.float32, 1), "sums": (np.
 def save_topics(found: TopicModel, folder: str | os.PathLike[str]) -> None:
     """Write a folder that `load_topics` reads; it appears whole or not at all and replaces an older one."""
     target = Path(folder)
-    if target.exists() and not (target / FACTS).is_file():
-        raise InputError(f"{target} is there already and holds no topics; choose another name.")
+    check_folder(target)
     made, old = (target.with_name(f"{target.name}.{kind}-{os.getpid()}") for kind in ("new", "old"))
     try:
         made.mkdir(parents=True)
@@ -45,6 +44,12 @@ def save_topics(found: TopicModel, folder: str | os.PathLike[str]) -> None:
     finally:
         shutil.rmtree(made, ignore_errors=True)
         shutil.rmtree(old, ignore_errors=True)
+
+
+def check_folder(target: Path) -> None:
+    """Refuse to replace what is no folder of topics."""
+    if target.exists() and not (target / FACTS).is_file():
+        raise InputError(f"{target} is there already and holds no topics; choose another name.")
 
 
 def load_topics(folder: str | os.PathLike[str]) -> TopicModel:

@@ -37,9 +37,7 @@ def topics_over_time(
     different time is a period, or there are ten. Terms tell a topic in its period from all others: they are weighed
     among all topics of all periods at once.
     """
-    if isinstance(times, np.ndarray):
-        # nanoseconds would come out as numbers
-        times = (times.astype("datetime64[us]") if times.dtype.kind == "M" else times).tolist()
+    times = _listed(times)
     if len(times) != len(found.texts):
         raise InputError(f"There are {len(times)} times for {len(found.texts)} texts.")
     if num_periods is not None and num_periods < 1:
@@ -65,6 +63,14 @@ def _starts(moments: list[float], num_periods: int | None) -> list[float]:
         return distinct
     low, high, count = distinct[0], distinct[-1], num_periods or 10
     return [low + (high - low) * place / count for place in range(count)] if high > low else [low]
+
+
+def _listed(times: Sequence[Any] | Array) -> Sequence[Any]:
+    if not isinstance(times, np.ndarray):
+        return times
+    is_date = times.dtype.kind == "M"
+    listed: list[Any] = (times.astype("datetime64[us]") if is_date else times).tolist()  # nanoseconds become numbers
+    return listed
 
 
 def _are_dates(times: Sequence[Any]) -> bool:
