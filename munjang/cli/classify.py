@@ -231,8 +231,9 @@ def _counts(found: list[Any]) -> dict[str, int]:
 def _summary(report: Mapping[str, Any]) -> str:
     if report.get("accuracy") is None:
         return "; ".join(report["notes"]) or "nothing was held out"
-    rows = report.get("held_out", report["rows"])
-    words = [f"accuracy {report['accuracy']:.3f} on {rows:,} rows that it had not seen"]
+    # whether it has learned from rows that are given with their labels later is not known
+    rows = f"{report['held_out']:,} rows that it had not seen" if "held_out" in report else f"{report['rows']:,} rows"
+    words = [f"accuracy {report['accuracy']:.3f} on {rows}"]
     if "calibration_error_before" in report:
         before, after = report["calibration_error_before"], report["calibration_error"]
         words.append(f"calibration error {before:.3f} before, {after:.3f} after")

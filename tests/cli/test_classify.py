@@ -60,6 +60,10 @@ def test_how_often_is_it_right(tiny_bert: Path, folder: Path, capsys: pytest.Cap
     assert classify(*asked) == 0
     said = capsys.readouterr()
     assert "accuracy 0.500 on 2 rows" in said.err
+    assert classify("predict", made, folder / "examples.tsv", "--label-column", "label") == 0
+    said_of_its_own = capsys.readouterr().err
+    assert "on 24 rows" in said_of_its_own
+    assert "had not seen" not in said_of_its_own
     assert said.out.splitlines()[1].startswith("korean\t")
     assert "english → korean: 1" in html.read_text(encoding="utf-8")
 
