@@ -19,6 +19,7 @@ from munjang.cli.corpus import (
     write_page,
 )
 from munjang.cli.options import option
+from munjang.errors import InputError
 from munjang.tasks.clusters.config import ClusterConfig
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ class Options(CorpusOptions, ClusterConfig):
 def run(options: Options) -> int:
     """Read, encode, cluster, describe, write."""
     check_outputs(options, options.output, options.summary)
+    if options.num_keywords < 1:
+        raise InputError(f"--num-keywords must be at least 1, not {options.num_keywords}")
     texts = read_corpus(options, options.inputs)
     from munjang.data.writing import check_texts, write_table
     from munjang.tasks.clusters.clustering import cluster

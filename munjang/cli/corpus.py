@@ -1,7 +1,7 @@
 """What commands over a whole corpus share: files of texts, ready vectors, a model, a page."""
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -79,9 +79,20 @@ def corpus_vectors(options: CorpusOptions, texts: list[str], vectors: str | None
         stored = np.load(vectors, mmap_mode="r")
     except (ValueError, EOFError) as error:
         raise InputError(f"{vectors} is no .npy file: {error}") from None
+    if not isinstance(stored, np.ndarray) or stored.ndim != 2:
+        given = f"an array of shape {stored.shape}" if isinstance(stored, np.ndarray) else "an .npz archive"
+        raise InputError(f"{vectors} should be an .npy matrix, a row for each text, not {given}")
     if len(stored) != len(texts):
         raise InputError(f"{vectors} holds {len(stored):,} vectors, but there are {len(texts):,} texts")
     return unit_vectors(stored, what=f"vectors of {vectors}")
+
+
+def check_unused(options: CorpusOptions, where: str, *names: str) -> None:
+    """Refuse options that were set but would not be read."""
+    defaults = {each.name: each.default for each in fields(options)}
+    for name in names:
+        if getattr(options, name) != defaults[name]:
+            raise InputError(f"--{name.replace('_', '-')} is not used {where}: leave it out")
 
 
 def load_model(options: CorpusOptions) -> Any:

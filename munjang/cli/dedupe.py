@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from munjang.cli.corpus import (
     CorpusOptions,
     check_outputs,
+    check_unused,
     corpus_vectors,
     load_model,
     read_corpus,
@@ -43,6 +44,9 @@ class Options(CorpusOptions):
 def run(options: Options) -> int:
     """Read, encode, drop, write."""
     check_outputs(options, options.output, options.report)
+    if options.equal_only:
+        unused = ("threshold", "vectors", "reference_vectors", "is_exact", "model", "device", "dtype", "threads")
+        check_unused(options, "with --equal-only", *unused)
     if (options.reference_vectors is None) != (options.vectors is None or not options.reference):
         raise InputError("--vectors and --reference-vectors go together: one for the inputs, one for --reference")
     texts = read_corpus(options, options.inputs)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from munjang.cli.corpus import (
     CorpusOptions,
     check_outputs,
+    check_unused,
     corpus_vectors,
     load_model,
     read_corpus,
@@ -44,6 +45,10 @@ def run(options: Options) -> int:
     check_outputs(options, options.output)
     if options.bitext and not options.others:
         raise InputError("--bitext needs --others, the texts of the other language")
+    if options.bitext:
+        check_unused(options, "with --bitext", "max_neighbours", "is_exact")
+    if options.max_pairs < 1:
+        raise InputError(f"--max-pairs must be at least 1, not {options.max_pairs}")
     if (options.other_vectors is None) != (options.vectors is None or not options.others):
         raise InputError("--vectors and --other-vectors go together: one for the inputs, one for --others")
     texts = read_corpus(options, options.inputs)

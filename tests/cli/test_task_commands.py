@@ -12,6 +12,8 @@ from tests.tasks.clusters.test_clustering import heaps
 
 TEXTS = [f"a {word} text" for word in ("red", "green", "blue", "old", "new", "long")] + ["A RED  text", "<b>bold</b>"]
 
+BITEXT = ["paraphrases", "texts.txt", "--others", "train.txt", "-o", "x.csv", "--bitext"]
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
@@ -83,6 +85,15 @@ def test_dedupe(folder: Path, tiny_bert: Path, capsys: pytest.CaptureFixture[str
         (["paraphrases", "texts.txt", "-o", "x.csv", "--bitext"], "--bitext needs --others"),
         (["paraphrases", "texts.txt", "-o", "x.csv", "--vectors", "heaps.npy"], "62 vectors, but there are 8 texts"),
         (["paraphrases", "texts.txt", "-o", "x.csv", "--vectors", "texts.txt"], "no .npy file"),
+        (["paraphrases", "texts.txt", "-o", "x.csv", "--vectors", "flat.npy"], "not an array of shape (8,)"),
+        (["paraphrases", "texts.txt", "-o", "x.csv", "--vectors", "one.npy"], "not an array of shape ()"),
+        (["paraphrases", "texts.txt", "-o", "x.csv", "--vectors", "many.npz"], "not an .npz archive"),
+        ([*BITEXT, "--max-pairs", "-2"], "--max-pairs must be at least 1, not -2"),
+        ([*BITEXT, "--max-neighbours", "3"], "--max-neighbours is not used with --bitext"),
+        ([*BITEXT, "--is-exact"], "--is-exact is not used with --bitext"),
+        (["cluster", "texts.txt", "-o", "x.csv", "--num-keywords", "0"], "--num-keywords must be at least 1, not 0"),
+        (["dedupe", "texts.txt", "-o", "x.csv", "--equal-only", "--threshold", "0.5"], "--threshold is not used with"),
+        (["dedupe", "texts.txt", "-o", "x.csv", "--equal-only", "--vectors", "v"], "--vectors is not used with"),
         (["cluster", "texts.txt", "-o", "x.pdf"], "suffix"),
         (["cluster", "texts.txt", "-o", "x.csv", "--summary", "x.csv"], "same name"),
         (["cluster", "empty.txt", "-o", "x.csv"], "no texts in"),
@@ -96,6 +107,9 @@ def test_what_is_wrong(
 ) -> None:
     monkeypatch.chdir(folder)
     (folder / "empty.txt").write_text("", encoding="utf-8")
+    np.save(folder / "flat.npy", np.ones(8))
+    np.save(folder / "one.npy", np.ones(()))
+    np.savez(folder / "many.npz", np.ones((8, 2)))
     assert main(argv) == 2
     assert words in capsys.readouterr().err
     assert not (folder / "x.csv").exists()

@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from munjang.errors import InputError
+from munjang.errors import InputError, unknown
 from munjang.options import option
+
+LINKAGES = ("average", "complete", "single")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +30,8 @@ class ClusterConfig:
     )
 
     def __post_init__(self) -> None:
+        if self.linkage not in LINKAGES:
+            raise unknown("linkage", self.linkage, LINKAGES)
         if not -1 <= self.threshold <= 1:
             raise InputError(f"threshold is a cosine, between -1 and 1, not {self.threshold}.")
         if self.min_size < 1:

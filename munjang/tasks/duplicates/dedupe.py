@@ -73,6 +73,8 @@ def dedupe(
     known, reference_vectors = _sides([] if reference is None else reference, reference_vectors, "reference")
     if words is None and (keep == "longest" or threshold is None):
         raise InputError("keep='longest' and threshold=None need texts, not only vectors.")
+    if threshold is None and (known is None or vectors is not None or reference_vectors is not None):
+        raise InputError("threshold=None compares texts only: give the reference as texts, and no vectors.")
     count = len(vectors) if words is None else len(words)
     found = _Found(count)
     if words is not None:

@@ -70,6 +70,8 @@ def test_bad_input() -> None:
         ClusterConfig(threshold=75)
     with pytest.raises(InputError, match="at least 2"):
         ClusterConfig(method="hdbscan", min_size=1)
+    with pytest.raises(InputError, match="Unknown linkage 'ward'; choose from average, complete, single"):
+        ClusterConfig(method="agglomerative", linkage="ward")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="Did you mean 'kmeans'"):
         cluster(near(3), config=ClusterConfig(method="kmean"))  # type: ignore[arg-type]
 

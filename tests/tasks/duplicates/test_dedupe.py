@@ -119,6 +119,8 @@ def test_few_and_bad() -> None:
         dedupe(["a"], threshold=95)
     with pytest.raises(InputError, match="need texts"):
         dedupe(near(3), threshold=None)
+    with pytest.raises(InputError, match="compares texts only"):
+        dedupe(["a"], near(3), threshold=None)
     with pytest.raises(InputError, match="2 texts, but 3 vectors"):
         dedupe(["a", "b"], vectors=near(3))
     assert set(KEEP) == {"first", "longest", "central"}
