@@ -402,6 +402,30 @@ def test_map(site: Running, visit: Visit) -> None:
         assert page.locator(colour).count() == len(TEXTS) // 2
 
 
+def test_a_map_that_is_opened_again_while_it_loads(site: Running, visit: Visit) -> None:
+    held: list[Any] = []
+    page = visit(site.url)  # which fails by what the page throws
+    page.wait_for_selector("#fields .chip")
+    page.route("**/map", lambda route: held.append(route))  # Playwright takes no builtin
+    for tab in ("map", "search", "map"):
+        page.click(f"#tab-{tab}")
+    page.wait_for_selector("#map:visible")
+    assert len(held) == 1
+    held[0].continue_()
+    page.wait_for_selector("#picture circle")
+
+
+def test_values_keep_their_digits(site: Running, visit: Visit) -> None:
+    page = visit(site.url)
+    call = "async given => { const { valueOf } = await import('/page/adding.js'); return given.map(([text, kind]) => "
+    numbers = {"7": 7, " -2 ": -2, "0": 0, "0.25": 0.25, "9007199254740991": 2**53 - 1, "True": True}
+    texts = ["01012345678", "9007199254740993", "1.50", "+7", "-0", "1e3", "Infinity", "NaN"]
+    found = page.evaluate(f"{call} valueOf(text, kind)) }}", [[each, None] for each in (*numbers, *texts)])
+    assert found == [*numbers.values(), *texts]
+    kinds = {("1.50", "float"): 1.5, ("+.5", "float"): 0.5, ("7", "text"): "7", ("007", "int"): "007"}
+    assert page.evaluate(f"{call} valueOf(text, kind)) }}", [[*each] for each in kinds]) == [*kinds.values()]
+
+
 @pytest.mark.parametrize("locale", ["ko-KR", "en-US"])
 def test_a_phone_needs_no_sideways_scrolling(locale: str, site: Running, visit: Visit) -> None:
     page = visit(f"{site.url}/#search?q=money", viewport=PHONE, locale=locale)

@@ -13,8 +13,11 @@ const TRUTH = { true: true, false: false };
 // the server says what it should be.
 export function valueOf(text, kind) {
   const given = text.trim();
-  if (kind !== "text" && given.toLowerCase() in TRUTH) return TRUTH[given.toLowerCase()];
-  return kind !== "text" && NUMBER.test(given) ? Number(given) : given;
+  if (kind === "text") return given;
+  if (given.toLowerCase() in TRUTH) return TRUTH[given.toLowerCase()];
+  // 01012345678 and what has more digits than a number here are no numbers, unless the field says so
+  const isWhole = kind === "float" || String(Number(given)) === given;
+  return NUMBER.test(given) && isWhole ? Number(given) : given;
 }
 
 export function show() {

@@ -33,7 +33,7 @@ export async function open() {
     return;
   }
   if (!state.isStale) {
-    ring();
+    if (state.map) ring(); // else it is on its way
     return;
   }
   if (!state.map) find("map-status").textContent = say("map_loading");
