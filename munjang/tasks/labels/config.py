@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from munjang.errors import InputError
+from munjang.errors import InputError, unknown
 from munjang.options import option
 
+CALIBRATIONS = ("none", "temperature", "platt")
 NUM_FOLDS = {"frozen": 5, "few_shot": 3}  # few_shot trains the encoder once more for each
 
 
@@ -33,14 +34,21 @@ class ClassifyConfig:
     seed: int = option("of everything that is drawn", 0)
 
     def __post_init__(self) -> None:
+        for name, table in (("method", NUM_FOLDS), ("calibration", CALIBRATIONS)):
+            if getattr(self, name) not in table:
+                raise unknown(name, getattr(self, name), table)
         if self.cost is not None and not 0 < self.cost < float("inf"):
             raise InputError(f"cost must be a number over 0, not {self.cost}.")
         if self.num_folds is not None and (self.num_folds < 0 or self.num_folds == 1):
             raise InputError(f"num_folds is 0, or at least 2 to hold one part out, not {self.num_folds}.")
         if self.min_accuracy is not None and not 0 < self.min_accuracy <= 1:
             raise InputError(f"min_accuracy is a share, over 0 and up to 1, not {self.min_accuracy}.")
-        if self.num_pairs < 1:
-            raise InputError(f"num_pairs must be at least 1, not {self.num_pairs}.")
+        for name in ("num_pairs", "batch_size"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} must be at least 1, not {getattr(self, name)}.")
+        for name in ("epochs", "learning_rate"):
+            if not 0 < getattr(self, name) < float("inf"):
+                raise InputError(f"{name} must be a number over 0, not {getattr(self, name)}.")
         if self.method != "few_shot":
             for name in ("num_pairs", "epochs", "batch_size", "learning_rate"):
                 if getattr(self, name) != type(self).__dataclass_fields__[name].default:

@@ -126,6 +126,7 @@ def describe(labels: Descriptions, template: str) -> dict[str, list[str]]:
         raise InputError(f"The template needs a place for the description, {{}}: {template!r:.60}.")
     if isinstance(labels, str) or not isinstance(labels, Iterable):
         raise InputError("Give labels as a list, or as {label: description}.")
+    labels = labels if isinstance(labels, Mapping) else list(labels)  # a generator has no length
     given: dict[str, Any] = dict(labels) if isinstance(labels, Mapping) else {name: name for name in labels}
     if len(given) < 2 or (not isinstance(labels, Mapping) and len(given) < len(labels)):
         raise InputError(f"Two different labels or more are needed, not {', '.join(map(str, labels)) or 'none'}.")

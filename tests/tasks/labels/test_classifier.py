@@ -232,6 +232,11 @@ def test_settings_that_make_no_sense() -> None:
         Classifier.fit(*clouds(3), config=ClassifyConfig(method="few_shot"))
     for wrong, told in (
         ({"cost": 0.0}, "cost must be"),
+        ({"method": "zzz"}, "Unknown method 'zzz'; choose from few_shot, frozen"),
+        ({"calibration": "plat"}, "Unknown calibration 'plat'.* Did you mean 'platt'"),
+        ({"method": "few_shot", "epochs": -1}, "epochs must be a number over 0, not -1"),
+        ({"method": "few_shot", "learning_rate": float("nan")}, "learning_rate must be a number over 0, not nan"),
+        ({"method": "few_shot", "batch_size": 0}, "batch_size must be at least 1, not 0"),
         ({"num_folds": 1}, "num_folds is 0, or at least 2"),
         ({"min_accuracy": 90}, "min_accuracy is a share"),
         ({"num_folds": 0, "min_accuracy": 0.9}, "chosen on held-out rows"),

@@ -93,3 +93,12 @@ def test_a_scorer_of_other_labels(make: Callable[..., Path]) -> None:
 def test_what_is_refused(labels: object, template: str, told: str) -> None:
     with pytest.raises(InputError, match=told):
         describe(labels, template)
+
+
+def test_labels_from_a_generator() -> None:
+    assert describe((name for name in ("sport", "money")), "about {}") == {
+        "sport": ["about sport"],
+        "money": ["about money"],
+    }
+    with pytest.raises(InputError, match="Two different labels or more are needed, not sport"):
+        describe(iter(["sport"]), "{}")
