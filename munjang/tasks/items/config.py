@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from munjang.errors import InputError
+from munjang.errors import InputError, unknown
 from munjang.options import option
+
+CHOICES = {"pick": ("mmr", "determinantal"), "combine": ("mean", "nearest")}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +29,9 @@ class RecommendConfig:
     candidates: int = option("nearest items to choose from", 100)
 
     def __post_init__(self) -> None:
+        for name, allowed in CHOICES.items():
+            if getattr(self, name) not in allowed:
+                raise unknown(name, getattr(self, name), allowed)
         if self.k < 1 or self.candidates < 1:
             raise InputError(f"k and candidates must be at least 1, not {self.k} and {self.candidates}.")
         if not 0 <= self.diversity <= 1:

@@ -9,8 +9,9 @@
 L likes, D width, P candidates. `items` may be an Index too.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -57,18 +58,20 @@ class Taste:
 
 def recommend(
     items: Catalogue | Index,
-    likes: Sequence[str] = (),
-    dislikes: Sequence[str] = (),
+    likes: Iterable[Any] = (),
+    dislikes: Iterable[Any] = (),
     need: str | None = None,
     config: RecommendConfig | None = None,
-    exclude: Sequence[str] = (),
+    exclude: Iterable[Any] = (),
 ) -> list[Recommendation]:
     """Items for ids that are liked (the oldest first) and disliked, for a need in words, or for both.
 
-    What is liked, disliked or in `exclude` is never recommended. A need counts as much as all likes together.
+    Ids count as text, 1 as "1". What is liked, disliked or in `exclude` is never recommended. A need counts as much
+    as all likes together.
     """
     config = config or RecommendConfig()
     catalogue = IndexItems(items) if isinstance(items, Index) else items
+    likes, dislikes, exclude = _ids("likes", likes), _ids("dislikes", dislikes), _ids("exclude", exclude)
     _check(likes, dislikes, need)
     taste = _taste(catalogue, likes, dislikes, need, config)
     seen = {*likes, *dislikes, *exclude}
@@ -109,10 +112,13 @@ def explain(
     return [replace(each, keywords=tuple(word.text for word in words)) for each, words in zip(found, rows, strict=True)]
 
 
+def _ids(name: str, given: Iterable[Any]) -> list[str]:
+    if isinstance(given, str):
+        raise InputError(f"{name} is a list of ids, [{given!r}] for one.")
+    return [str(id) for id in given]
+
+
 def _check(likes: Sequence[str], dislikes: Sequence[str], need: str | None) -> None:
-    for ids, name in ((likes, "likes"), (dislikes, "dislikes")):
-        if isinstance(ids, str):
-            raise InputError(f"{name} is a list of ids, [{ids!r}] for one.")
     if not likes and need is None:
         raise InputError("Recommended for whom? Give the ids of items that are liked, or a need in words.")
     if need is not None and not need.strip():

@@ -61,6 +61,14 @@ def test_what_was_seen_is_left_out() -> None:
     assert ids(recommend(ITEMS, ["a"], exclude=["b"], config=RecommendConfig(k=1, candidates=1))) == ["c"]
 
 
+def test_ids_that_are_numbers() -> None:
+    items = Items.of_vectors(np.array([[1, 0], [0.9, 0.1], [0.5, 0.5], [0, 1]]), ids=[1, 2, 3, 4])
+    assert ids(recommend(items, [1], [4], config=NEAREST, exclude=[2])) == ["3"]
+    assert ids(similar(items, 4)) == ["3", "2", "1"]
+    with pytest.raises(InputError, match="no item '9'"):
+        recommend(items, np.array([9]))
+
+
 @pytest.mark.parametrize("pick", PICKS)
 def test_diverse_picks(pick: str) -> None:
     """Nine of a kind and two others: only with diversity the others are among the first four."""
@@ -139,6 +147,7 @@ def test_odd_letters_are_replaced_in_the_page() -> None:
     [
         ([], {}, "Recommended for whom"),
         ("a", {}, r"likes is a list of ids, \['a'\] for one"),
+        (["a"], {"exclude": "abd"}, r"exclude is a list of ids, \['abd'\] for one"),
         (["z"], {}, "There is no item 'z'"),
         (["a"], {"dislikes": ["a"]}, "'a' is liked and disliked"),
         ([], {"need": " "}, "The need is empty"),
@@ -160,6 +169,10 @@ def test_items_that_are_refused(model: BiEncoder) -> None:
     ):
         with pytest.raises(InputError, match=told):
             Items.of_vectors(*given)
+    with pytest.raises(InputError, match="Unknown pick 'x'; choose from determinantal, mmr"):
+        RecommendConfig(pick="x")
+    with pytest.raises(InputError, match="Unknown combine 'x'; choose from mean, nearest"):
+        RecommendConfig(combine="x")
     for wrong in ({"k": 0}, {"diversity": 2}, {"half_life": 0}, {"dislike_weight": -1}):
         with pytest.raises(InputError):
             RecommendConfig(**wrong)
