@@ -1,9 +1,10 @@
 """Candidates for keywords: the phrases of texts, each kept once for all texts."""
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from munjang.tasks.stop_words import stop_words_of
 from munjang.types import Ints
 
 WORD = re.compile(r"\b\w\w+\b")  # scikit-learn's: at least two characters
+NO_WORD = re.compile(r"\b\w\b")  # what it leaves out of C#, R&D and vitamin C
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,10 @@ def given_candidates(
     texts: Sequence[str], candidates: Sequence[str] | Sequence[Sequence[str]], stop_words: str | Collection[str]
 ) -> Candidates:
     """Given ones: a list for every text is taken as it is; one list for all, where a text says the phrase."""
+    if isinstance(candidates, str):
+        raise InputError(f"The candidates should be a list of phrases, not one string, {candidates!r:.60}.")
+    if not len(candidates) and len(texts):
+        raise InputError("There are no candidates; give some phrases, or leave candidates out.")
     if any(isinstance(each, str) for each in candidates):
         return _spoken(texts, _phrases(candidates, "candidates"), stop_words_of(stop_words))
     if len(candidates) != len(texts):
@@ -109,18 +115,34 @@ def _noun_phrases(row: list[Noun], ngrams: tuple[int, int], ignored: frozenset[s
 
 
 def _spoken(texts: Sequence[str], wanted: list[str], ignored: frozenset[str]) -> Candidates:
-    """Which texts say which phrases; KeyBERT finds only those that are in lower case and without stop words."""
-    texts, normal = composed(texts), dict(zip(wanted, composed(wanted), strict=True))
-    by_words = {" ".join(WORD.findall(key.lower())) or key.lower(): phrase for phrase, key in normal.items()}
+    """Which texts say which phrases, in any case; KeyBERT finds only those in lower case and without stop words."""
+    by_words: dict[str, list[str]] = defaultdict(list)
+    as_written: list[tuple[str, str, re.Pattern[str]]] = []
+    for phrase, key in zip(wanted, map(_folded, composed(wanted)), strict=True):
+        is_words = WORD.search(key) is not None and NO_WORD.search(key) is None
+        if is_words:
+            by_words[" ".join(WORD.findall(key))].append(phrase)
+        if not is_words or has_hangul(key):  # a particle may follow: 서울 is in 서울에서
+            as_written.append((phrase, key, _pattern(key)))
     longest = max((len(key.split(" ")) for key in by_words), default=1)
     every: list[set[str]] = [set() for _ in texts]
     for removed in (ignored, frozenset[str]()):
         for found, phrases in zip(every, phrases_of(texts, (1, longest), removed, "words"), strict=True):
-            found.update(by_words[phrase] for phrase in phrases if phrase in by_words)
-    korean = {phrase: key for phrase, key in normal.items() if has_hangul(key)}
-    for found, text in zip(every, texts, strict=True):  # a particle may follow: 서울 is in 서울에서
-        found.update(phrase for phrase, key in korean.items() if key in text)
+            found.update(chain.from_iterable(by_words[phrase] for phrase in phrases if phrase in by_words))
+    for found, text in zip(every, map(_folded, composed(texts)), strict=True):
+        found.update(phrase for phrase, key, pattern in as_written if key in text and pattern.search(text))
     return _numbered(every)
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.lower().split())
+
+
+def _pattern(key: str) -> re.Pattern[str]:
+    """The phrase as it is written, but not inside a word: 장에 is not in 시장에."""
+    before = r"(?<![가-힣])" if has_hangul(key[0]) else r"(?<!\w)" if key[0].isalnum() else ""
+    after = r"(?![^\W가-힣])" if key[-1].isalnum() and not has_hangul(key[-1]) else ""
+    return re.compile(before + re.escape(key) + after)
 
 
 def _numbered(found: Sequence[Iterable[str]]) -> Candidates:

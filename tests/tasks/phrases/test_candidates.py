@@ -76,6 +76,23 @@ def test_given_for_all_where_a_text_says_them() -> None:
     assert [said(found, row) for row in range(3)] == [["Machine Learning", "state of the art"], ["서울"], []]
 
 
+def test_given_ones_are_found_as_they_are_written() -> None:
+    texts = ["We use C++ and R&D", "c# or vitamin  C는 좋다", "a developer, cc and vitamins", "HELLO"]
+    given = ["C++", "C#", "R&D", "vitamin C", "C++ developer", "Hello", "HELLO"]
+    found = given_candidates(texts, given, "english")
+    assert [said(found, row) for row in range(4)] == [["C++", "R&D"], ["C#", "vitamin C"], [], ["HELLO", "Hello"]]
+
+
+def test_given_korean_is_not_found_inside_a_word() -> None:
+    texts = ["시장에 갔다", "대한민국의 수도", "장에서 KT대한민국까지", "집에서"]
+    found = given_candidates(texts, ["장에", "민국", "대한민국", "시장", "집"], "english")
+    assert [said(found, row) for row in range(4)] == [["시장"], ["대한민국"], ["대한민국", "장에"], ["집"]]
+
+
+def test_no_candidates_for_no_texts() -> None:
+    assert given_candidates([], [], "english").phrases == []
+
+
 def test_given_for_each_text_are_taken_as_they_are() -> None:
     found = given_candidates(["one", "two"], [["b", "a", "a"], []], "english")
     assert [said(found, row) for row in range(2)] == [["a", "b"], []]
@@ -83,9 +100,16 @@ def test_given_for_each_text_are_taken_as_they_are() -> None:
 
 @pytest.mark.parametrize(
     ("candidates", "message"),
-    [([["a"]], "1 lists of candidates for 2 texts"), (["a", 3], "strings, not 3"), ([["a"], [None]], "text 1")],
+    [
+        ([["a"]], "1 lists of candidates for 2 texts"),
+        (["a", 3], "strings, not 3"),
+        ([["a"], [None]], "text 1"),
+        ([["a"], "hello"], "strings, not"),
+        ("hello", "list of phrases, not one string"),
+        ([], "no candidates; give some"),
+    ],
 )
-def test_bad_candidates_are_refused(candidates: list[object], message: str) -> None:
+def test_bad_candidates_are_refused(candidates: object, message: str) -> None:
     with pytest.raises(InputError, match=message):
         given_candidates(["one", "two"], candidates, "english")
 
