@@ -16,6 +16,7 @@ COLOURS = ("#0b6e4f", "#c8553d", "#3d5a80", "#b08900", "#8d6a9f", "#2a9d8f", "#9
 GREY = "#9aa8a4"  # of points that are in no group
 WIDTH, HEIGHT = 720, 480
 MAX_LETTERS = 300  # of a text in a cell
+POLICY = "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
 
 
 def shown(text: object) -> str:
@@ -30,6 +31,7 @@ def page(title: str, facts: Mapping[str, object], sections: Iterable[str]) -> st
     head = (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"{POLICY}"
         f"<title>{shown(title)}</title><style>{STYLE}{MORE_STYLE}</style></head>\n<body>\n"
     )
     body = [f"<h1>{shown(title)}</h1>", f'<dl class="facts">{"".join(parts)}</dl>', *sections]

@@ -8,8 +8,8 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from munjang.tasks.items.recommend import Recommendation
-from munjang.tasks.page import shown
-from munjang.types import Doubles, Floats
+from munjang.tasks.page import POLICY, flat, shown
+from munjang.types import Floats
 
 SIZE, MARGIN = 560, 16  # pixels of the map, and around its points
 MAX_POINTS = 3000  # that are drawn; more would only be a cloud
@@ -39,18 +39,9 @@ def page(
     if vectors_ND is not None and len(vectors_ND) > 2:
         kinds = dict.fromkeys(likes, "liked") | dict.fromkeys(dislikes, "disliked")
         kinds |= {each.id: "recommended" for each in found}
-        body.append(_map(ids, flat(vectors_ND), kinds))
-    head = f'<!doctype html><html><head><meta charset="utf-8"><title>{shown(title)}</title>'
+        body.append(_map(ids, vectors_ND, kinds))
+    head = f'<!doctype html><html><head><meta charset="utf-8">{POLICY}<title>{shown(title)}</title>'
     return "\n".join([f"{head}<style>{STYLE}</style></head><body>", *body, "</body></html>\n"])
-
-
-def flat(vectors_ND: Floats) -> Doubles:
-    """Two coordinates from 0 to 1: the two directions in which the vectors differ most."""
-    centred = vectors_ND.astype(np.float64) - vectors_ND.mean(0)
-    directions = np.linalg.eigh(centred.T @ centred)[1][:, -2:]
-    plane_N2 = centred @ directions
-    low, high = plane_N2.min(0), plane_N2.max(0)
-    return (plane_N2 - low) / np.maximum(high - low, 1e-12)
 
 
 def _item(each: Recommendation, best: float) -> str:
@@ -64,16 +55,18 @@ def _item(each: Recommendation, best: float) -> str:
     )
 
 
-def _map(ids: Sequence[str], plane_N2: Doubles, kinds: dict[str, str]) -> str:
+def _map(ids: Sequence[str], vectors_ND: Floats, kinds: dict[str, str]) -> str:
     rows = list(range(len(ids)))
     if len(rows) > MAX_POINTS:
         step = len(rows) / MAX_POINTS
         rows = sorted({int(place * step) for place in range(MAX_POINTS)} | {r for r in rows if ids[r] in kinds})
     rows.sort(key=lambda row: ids[row] in kinds)  # what matters is drawn last, on top
+    plane_N2 = flat(vectors_ND[rows])
+    low, span = plane_N2.min(0), np.maximum(np.ptp(plane_N2, axis=0), 1e-6)
+    places_N2 = MARGIN + (SIZE - 2 * MARGIN) * (plane_N2 - low) / span
     parts = []
-    for row in rows:
+    for row, (x, y) in zip(rows, places_N2.tolist(), strict=True):
         kind = kinds.get(ids[row], "other")
-        x, y = MARGIN + (SIZE - 2 * MARGIN) * plane_N2[row]
         circle = f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{3 if kind == "other" else 6}" fill="{COLOURS[kind]}">'
         parts.append(f"{circle}<title>{shown(ids[row])} ({kind})</title></circle>")
     drawing = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {SIZE} {SIZE}" width="{SIZE}" height="{SIZE}">'

@@ -90,18 +90,18 @@ class Classifier:
 
     def predict(self, items: Any, threshold: float | None = None, progress: bool | None = None) -> list[Any]:
         """The label of each text, None for none of them; with several labels a text, a list of those it has."""
+        if threshold is not None:  # before the work
+            check_threshold(threshold)
         return self.answers(self.probabilities(items, progress), threshold)
 
     def answers(self, probabilities_NC: Doubles, threshold: float | None = None) -> list[Any]:
         """What `predict` makes of probabilities."""
-        least = self.threshold if threshold is None else threshold
+        least = self.threshold if threshold is None else check_threshold(threshold)
         return answers(probabilities_NC, self.labels, least, self.is_multi_label)
 
     def with_threshold(self, threshold: float) -> "Classifier":
         """The same, answering from another probability on."""
-        if not 0 <= threshold <= 1:
-            raise InputError(f"A threshold is a probability, 0 to 1, not {threshold}.")
-        return replace(self, threshold=threshold)
+        return replace(self, threshold=check_threshold(threshold))
 
     def save(self, folder: str | os.PathLike[str], with_model: bool | None = None, replace: bool = False) -> None:
         """Write a folder: numbers as safetensors, the rest as JSON; whole or not at all.
@@ -134,6 +134,13 @@ class Classifier:
         return cls(**saved, model=encoder)
 
 
+def check_threshold(threshold: float) -> float:
+    """The same number, if it is a probability."""
+    if not 0 <= threshold <= 1:
+        raise InputError(f"A threshold is a probability, 0 to 1, not {threshold}.")
+    return threshold
+
+
 def answers(probabilities_NC: Doubles, labels: tuple[Label, ...], threshold: float, is_multi_label: bool) -> list[Any]:
     """Labels of rows by their probabilities; see `Classifier.predict`."""
     if is_multi_label:
@@ -153,6 +160,8 @@ def _vectors(items: Any, model: BiEncoder | None, width: int | None, progress: b
     """Vectors of texts, or ready ones, checked: of the width that the model or the head has."""
     if _are_texts(items):
         texts = as_texts(items)
+        if not texts and width is not None:  # nothing may be vectors too
+            return np.zeros((0, width), np.float32)
         if model is None:
             raise InputError("Texts need a model; give one, or ready vectors.")
         return check_vectors(model.encode(texts, progress=progress), "vectors of the texts")

@@ -6,7 +6,7 @@ C classes.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from munjang.tasks.page import shown
+from munjang.tasks.page import POLICY, shown
 
 CELL, MOST, NAME = 26, 40, 18  # pixels of a cell, labels that are drawn, characters of a name
 SIZE, GAP = 320, 40  # pixels of the diagram, and around it
@@ -46,7 +46,7 @@ def page(title: str, labels: Sequence[Any], report: Mapping[str, Any]) -> str:
         body.append(_confusion(names, report["confusion"]))
     if report.get("reliability"):
         body.append(_reliability(report.get("reliability_before"), report["reliability"]))
-    head = f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{shown(title)}</title>'
+    head = f'<!doctype html><html lang="en"><head><meta charset="utf-8">{POLICY}<title>{shown(title)}</title>'
     return "\n".join([f"{head}<style>{STYLE}</style></head><body>", *body, "</body></html>\n"])
 
 

@@ -23,7 +23,7 @@ from munjang.errors import InputError
 from munjang.nn.similarity import unit
 from munjang.tasks.labels import calibration
 from munjang.tasks.labels.calibration import Calibration
-from munjang.tasks.labels.classifier import Classifier, answers
+from munjang.tasks.labels.classifier import Classifier, answers, check_threshold
 from munjang.tasks.labels.linear_head import Head
 from munjang.tasks.labels.targets import Label
 from munjang.text.inputs import as_texts
@@ -116,7 +116,7 @@ class NliClassifier:
 
     def predict(self, texts: Any, threshold: float | None = None, progress: bool | None = None) -> list[Any]:
         """As `Classifier.predict`."""
-        least = self.threshold if threshold is None else threshold
+        least = self.threshold if threshold is None else check_threshold(threshold)
         return answers(self.probabilities(texts, progress), self.labels, least, self.is_multi_label)
 
 

@@ -193,6 +193,17 @@ def test_no_texts_to_predict(model: BiEncoder) -> None:
     classifier = Classifier.fit(TEXTS, LABELS, model)
     assert classifier.predict([]) == []
     assert classifier.probabilities([]).shape == (0, 2)
+    of_vectors = Classifier.fit(*clouds(3))
+    assert of_vectors.predict([]) == []
+    assert of_vectors.probabilities([]).shape == (0, 3)
+
+
+def test_a_threshold_is_a_probability() -> None:
+    classifier = Classifier.fit(*clouds(3))
+    for call in (classifier.with_threshold, lambda least: classifier.predict(clouds(1)[0], least)):
+        for wrong in (2, -0.1, float("nan")):
+            with pytest.raises(InputError, match=f"A threshold is a probability, 0 to 1, not {wrong}"):
+                call(wrong)
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,8 @@ def test_what_it_shows() -> None:
     assert "0.750" in shown
     assert "(none)" in shown
     assert not re.search(r"(src|href)=", shown)
-    assert "http" not in shown.replace("http://www.w3.org/2000/svg", "")
+    assert "://" not in shown.replace("http://www.w3.org/2000/svg", "")
+    assert "Content-Security-Policy" in shown
 
 
 def test_of_many_labels_the_worst_are_drawn() -> None:
