@@ -1,6 +1,6 @@
 """What keywords to look for: one frozen record, whose fields are the flags of `munjang keywords` too."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -29,8 +29,9 @@ class KeywordConfig:
     num_candidates: int = option("of max_sum: choose among so many of the nearest", 20)
 
     def __post_init__(self) -> None:
-        if self.top < 1:
-            raise InputError(f"top must be at least 1, not {self.top}.")
+        for name in ("top", "min_texts", "num_candidates"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} must be at least 1, not {getattr(self, name)}.")
         check_ngrams(self.ngrams)
         if self.cut not in CUTS:
             raise unknown("way to cut texts", self.cut, CUTS)
@@ -44,6 +45,6 @@ class KeywordConfig:
 
 def check_ngrams(ngrams: tuple[int, int]) -> None:
     """Refuse lengths that no phrase can have."""
-    fewest, most = ngrams
-    if not 1 <= fewest <= most:
+    is_pair = isinstance(ngrams, Sequence) and len(ngrams) == 2 and all(isinstance(each, int) for each in ngrams)
+    if not is_pair or not 1 <= ngrams[0] <= ngrams[1]:
         raise InputError(f"ngrams must be (fewest, most) words with 1 <= fewest <= most, not {ngrams}.")

@@ -1,5 +1,6 @@
 """Texts with their keywords marked, as one HTML file that needs nothing else."""
 
+import os
 import re
 from collections.abc import Sequence
 from html import escape
@@ -26,7 +27,9 @@ li { border-radius: 1rem; padding: 0 .6rem; unicode-bidi: isolate; }
 """
 
 
-def write_keywords(path: Path, texts: Sequence[str], rows: Sequence[Sequence[Keyword]], title: str = "Munjang") -> None:
+def write_keywords(
+    path: str | os.PathLike[str], texts: Sequence[str], rows: Sequence[Sequence[Keyword]], title: str = "Munjang"
+) -> None:
     """Write the page whole or not at all; more than 2,000 texts are cut, and it says so."""
     shown = [_article(text, row) for text, row in zip(texts[:MOST_TEXTS], rows, strict=False)]
     note = f'<p class="note">The first {MOST_TEXTS:,} of {len(texts):,} texts.</p>' if len(texts) > MOST_TEXTS else ""
@@ -37,7 +40,7 @@ def write_keywords(path: Path, texts: Sequence[str], rows: Sequence[Sequence[Key
         f"<title>{escape(clean(title))}</title><style>{STYLE}</style><h1>{escape(clean(title))}</h1>{note}"
         f"{''.join(shown)}</html>\n"
     )
-    with replacing(path) as file:
+    with replacing(Path(path)) as file:
         file.write(page.encode())
 
 

@@ -4,6 +4,7 @@ The page itself is map.html beside this file; texts travel as JSON and are only 
 """
 
 import json
+import os
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ LONGEST_TEXT = 400  # characters that are shown of a text
 
 
 def write_map(
-    path: Path,
+    path: str | os.PathLike[str],
     found: TopicModel,
     vectors: Any = None,
     title: str = "Munjang",
@@ -34,7 +35,7 @@ def write_map(
     page = files("munjang.tasks.topics").joinpath("map.html").read_text("utf-8")
     # ASCII and no "<": nothing in a text can end the script that holds it
     data = json.dumps(map_data(found, vectors, title, times)).replace("<", "\\u003c")
-    with replacing(path) as file:
+    with replacing(Path(path)) as file:
         file.write(page.replace(DATA, data).encode())
 
 

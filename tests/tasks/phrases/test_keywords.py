@@ -124,6 +124,10 @@ def test_vectors_that_do_not_fit_are_refused(model: BiEncoder) -> None:
     [
         ({"top": 0}, "top must be at least 1"),
         ({"ngrams": (0, 1)}, "ngrams"),
+        ({"ngrams": 2}, r"ngrams must be \(fewest, most\) .* not 2"),
+        ({"ngrams": (1, 2, 3)}, "ngrams must be"),
+        ({"ngrams": "12"}, "ngrams must be"),
+        ({"min_texts": -1}, "min_texts must be at least 1, not -1"),
         ({"pick": "maxsum"}, "Did you mean 'max_sum'"),
         ({"diversity": -1.0}, "diversity"),
         ({"pick": "max_sum", "top": 30}, "num_candidates"),

@@ -74,6 +74,11 @@ def test_hostile_text_stays_text_and_nothing_is_fetched(tmp_path: Path) -> None:
     assert not re.search(r"(?:src|href)=", re.sub(r'id="data">.*?</script>', "", page, flags=re.DOTALL))
 
 
+def test_the_path_may_be_a_text(tmp_path: Path) -> None:
+    write_map(str(tmp_path / "map.html"), found())
+    assert (tmp_path / "map.html").is_file()
+
+
 def test_many_points_are_sampled_and_it_says_so() -> None:
     model = found()
     many = MOST_POINTS // 62 + 1
