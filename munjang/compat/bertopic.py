@@ -8,8 +8,8 @@
 from typing import Any
 
 from munjang.bi_encoder import BiEncoder
+from munjang.compat.keybert import embedder
 from munjang.errors import MissingExtra
-from munjang.types import Floats
 
 
 def bertopic_embedder(model: BiEncoder) -> Any:
@@ -19,12 +19,4 @@ def bertopic_embedder(model: BiEncoder) -> Any:
     except ImportError:
         raise MissingExtra("bertopic", "bertopic", "An embedder for BERTopic") from None
 
-    class MunjangEmbedder(BaseEmbedder):  # type: ignore[misc]  # bertopic ships no types
-        """Encodes with one of our models; texts and words alike."""
-
-        def embed(self, documents: Any, verbose: bool = False) -> Floats:
-            """Vectors of texts; BERTopic passes lists and arrays of them."""
-            vectors: Floats = model.encode([str(text) for text in documents], progress=None if verbose else False)
-            return vectors
-
-    return MunjangEmbedder(embedding_model=model)
+    return embedder(BaseEmbedder, model)

@@ -19,11 +19,17 @@ def keybert_embedder(model: BiEncoder) -> Any:
     except ImportError:
         raise MissingExtra("keybert", "keybert", "An embedder for KeyBERT") from None
 
-    class MunjangEmbedder(BaseEmbedder):  # type: ignore[misc]  # keybert ships no types
-        """Encodes with one of our models."""
+    return embedder(BaseEmbedder, model)
+
+
+def embedder(base: Any, model: BiEncoder) -> Any:
+    """One of our models as the class that KeyBERT, and in the same words BERTopic, lets users derive from."""
+
+    class MunjangEmbedder(base):  # type: ignore[misc]  # known when it runs
+        """Encodes with one of our models; texts and words alike."""
 
         def embed(self, documents: Any, verbose: bool = False) -> Floats:
-            """Vectors of texts; KeyBERT passes lists and arrays of them."""
+            """Vectors of texts, which come as lists and arrays."""
             vectors: Floats = model.encode([str(text) for text in documents], progress=None if verbose else False)
             return vectors
 
