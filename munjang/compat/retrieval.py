@@ -9,10 +9,12 @@ from torch import Tensor
 
 from munjang.compat.similarity_functions import as_rows, as_tensor, cos_sim, dot_score
 from munjang.errors import InputError
+from munjang.nn.similarity import check_vectors
 from munjang.tasks.clusters.communities import communities
 from munjang.tasks.pairs.best import Best
 from munjang.tasks.pairs.paraphrases import mine
 from munjang.tasks.vectors import unit_vectors
+from munjang.types import Ints
 
 Score = Callable[[Tensor, Tensor], Tensor]
 
@@ -41,9 +43,8 @@ def paraphrase_mining(
         prompt_name=prompt_name,
         prompt=prompt,
     )
-    return paraphrase_mining_embeddings(
-        embeddings, query_chunk_size, corpus_chunk_size, max_pairs, top_k, score_function
-    )
+    chunks = (query_chunk_size, corpus_chunk_size)
+    return _mined(embeddings, chunks, max_pairs, top_k, score_function, show_progress_bar)
 
 
 def paraphrase_mining_embeddings(
@@ -59,7 +60,13 @@ def paraphrase_mining_embeddings(
     A pair counts if it is among the `top_k` of one of its sentences. The chunk sizes bound the memory of functions
     other than cos_sim and dot_score, and change no result. Of pairs with equal scores others may be taken than there.
     """
-    if min(query_chunk_size, corpus_chunk_size, max_pairs, top_k) < 1:
+    return _mined(embeddings, (query_chunk_size, corpus_chunk_size), max_pairs, top_k, score_function, False)
+
+
+def _mined(
+    embeddings: Any, chunks: tuple[int, int], max_pairs: int, top_k: int, score_function: Score, progress: bool
+) -> list[list[float | int]]:
+    if min(*chunks, max_pairs, top_k) < 1:
         raise InputError("query_chunk_size, corpus_chunk_size, max_pairs and top_k must be at least 1.")
     if len(embeddings) < 2:
         return []
@@ -67,30 +74,42 @@ def paraphrase_mining_embeddings(
     name = getattr(score_function, "__name__", "")
     if name in (cos_sim.__name__, "pytorch_cos_sim", dot_score.__name__):  # theirs are the same functions
         rows_ND = vectors.float().cpu().numpy()
-        rows_ND = rows_ND if name == dot_score.__name__ else unit_vectors(rows_ND, what="embeddings")
-        found = mine(np.ascontiguousarray(rows_ND), None, max_pairs, None, top_k, True, str(vectors.device))
+        is_dot = name == dot_score.__name__
+        rows_ND = check_vectors(rows_ND, "embeddings") if is_dot else unit_vectors(rows_ND, what="embeddings")
+        found = mine(np.ascontiguousarray(rows_ND), None, max_pairs, None, top_k, True, str(vectors.device), progress)
         columns = (found.scores_P.tolist(), found.first_P.tolist(), found.second_P.tolist())
     else:
-        best = _by_function(vectors, query_chunk_size, corpus_chunk_size, max_pairs, top_k, score_function)
+        best = _by_function(vectors, chunks, max_pairs, top_k, score_function)
         rows, others, scores = best.found()
         columns = (scores.tolist(), rows.tolist(), others.tolist())
     return [list(row) for row in zip(*columns, strict=True)]
 
 
-def _by_function(
-    vectors: Tensor, query_chunk_size: int, corpus_chunk_size: int, max_pairs: int, top_k: int, score_function: Score
-) -> Best:
+def _by_function(vectors: Tensor, chunks: tuple[int, int], max_pairs: int, top_k: int, score_function: Score) -> Best:
     """The pairs by any symmetric function, which is called for every pair of chunks above the diagonal."""
     best = Best(max_pairs, -np.inf, top_k, is_self=True)
-    for start in range(0, len(vectors), query_chunk_size):
-        queries = vectors[start : start + query_chunk_size]
-        for first in range(start, len(vectors), corpus_chunk_size):
-            scores = score_function(queries, vectors[first : first + corpus_chunk_size]).detach().float()
-            rows, columns = (side.cpu().numpy() for side in torch.nonzero(scores >= best.floor, as_tuple=True))
-            values = scores.cpu().numpy()[rows, columns]
-            is_above = rows + start < columns + first
-            best.add(rows[is_above] + start, columns[is_above] + first, values[is_above])
+    height, breadth = chunks
+    for start in range(0, len(vectors), height):
+        queries = vectors[start : start + height]
+        for first in range(start, len(vectors), breadth):
+            scores = score_function(queries, vectors[first : first + breadth]).detach().float()
+            rows, columns = _nearest(scores, start - first, top_k)
+            best.add(rows + start, columns + first, scores.cpu().numpy()[rows, columns])
     return best
+
+
+def _nearest(scores_QC: Tensor, diagonal: int, top_k: int) -> tuple[Ints, Ints]:
+    """Places above the diagonal of the best scores of each row and column: all others can't count."""
+    num_rows, num_columns = scores_QC.shape
+    above_QC = scores_QC.masked_fill(torch.ones_like(scores_QC, dtype=torch.bool).tril(diagonal), -torch.inf)
+    columns = above_QC.topk(min(top_k, num_columns), dim=1).indices
+    rows = above_QC.topk(min(top_k, num_rows), dim=0).indices
+    by_row = columns + num_columns * torch.arange(num_rows, device=rows.device)[:, None]
+    by_column = rows * num_columns + torch.arange(num_columns, device=rows.device)
+    flat = torch.unique(torch.cat([by_row.reshape(-1), by_column.reshape(-1)])).cpu().numpy()
+    rows_P, columns_P = flat // num_columns, flat % num_columns
+    is_above = columns_P - rows_P > diagonal
+    return rows_P[is_above], columns_P[is_above]
 
 
 def community_detection(

@@ -1,5 +1,6 @@
 """paraphrase_mining and community_detection, side by side with the incumbent's."""
 
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -39,6 +40,16 @@ def test_their_functions_are_taken_too() -> None:
         same(mine, theirs.paraphrase_mining_embeddings(vectors, score_function=function, max_pairs=30))
 
 
+def test_any_function_takes_little_more_than_its_chunks() -> None:
+    vectors = torch.from_numpy(near(2000))
+    tracemalloc.start()
+    found = ours.paraphrase_mining_embeddings(vectors, score_function=ours.euclidean_sim, top_k=3, max_pairs=100)
+    peak = tracemalloc.get_traced_memory()[1]  # of numpy; the chunk is torch's
+    tracemalloc.stop()
+    assert len(found) == 100
+    assert peak < 8_000_000  # two million pairs are 48 MB
+
+
 def test_mining_of_texts(both: Both) -> None:
     our_model, their_model = both("bert")
     texts = ["the cat", "a dog runs", "it rains today", "the cat sat", "one more text", "the cat sits"]
@@ -59,6 +70,8 @@ def test_few_and_none() -> None:
     assert ours.paraphrase_mining_embeddings(near(1)) == []
     with pytest.raises(InputError, match="NaN"):
         ours.community_detection(np.full((20, 4), np.nan, np.float32))
+    with pytest.raises(InputError, match="NaN"):
+        ours.paraphrase_mining_embeddings(np.full((20, 4), np.nan, np.float32), score_function=ours.dot_score)
     with pytest.raises(InputError, match="at least 1"):
         ours.paraphrase_mining_embeddings(near(5), top_k=0)
 
