@@ -80,7 +80,8 @@ def main() -> None:
         "min_size": options.min_size,
     }
     if options.alone:
-        found, seconds = timed(lambda: communities(stored, options.threshold, options.min_size, progress=True))
+        limits = {"threshold": options.threshold, "min_size": options.min_size}
+        found, seconds = timed(lambda: communities(stored, **limits, progress=True))
         record |= {"seconds": seconds, "communities": len(found), "members": sum(map(len, found))}
         record["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     else:

@@ -130,8 +130,8 @@ def community_detection(
         return []
     return communities(
         vectors,
-        float(threshold),
-        min_community_size,
+        threshold=float(threshold),
+        min_size=min_community_size,
         is_exact=True,
         device=str(vectors.device),
         progress=show_progress_bar,

@@ -79,3 +79,6 @@ else:  # hidden from type checkers, which would take any misspelt name for a pub
 
 def __dir__() -> list[str]:
     return list(PUBLIC)
+
+
+__all__ = sorted(PUBLIC)  # the table is the only list of names

@@ -28,6 +28,12 @@ def test_type_checkers_see_the_same() -> None:
     assert dir(tasks) == sorted(tasks.PUBLIC)
 
 
+def test_a_star_brings_all() -> None:
+    names: dict[str, object] = {}
+    exec("from munjang.tasks import *", names)
+    assert set(tasks.PUBLIC) <= set(names)
+
+
 def test_an_unknown_name() -> None:
     with pytest.raises(AttributeError, match="no public name 'keyword'; choose from"):
         tasks.keyword  # type: ignore[attr-defined]  # noqa: B018

@@ -22,7 +22,7 @@ from munjang.tasks.pairs.neighbours import ROUNDING, components, neighbours
 from munjang.tasks.vectors import unit_vectors
 from munjang.types import Floats, Ints
 
-MAX_AT_ONCE = 20_000  # rows of a component: all of their distances are held, 8 bytes each
+MAX_AT_ONCE = 15_000  # rows of a component: scikit-learn takes 22 bytes for each of their distances, 5 GB
 KMEANS_SCORES = 1 << 28  # distances of one start: 1 GB
 
 
@@ -81,8 +81,8 @@ def _by_size(method: str, labels_N: Ints) -> Clustering:
 def _communities(vectors_ND: Floats, config: ClusterConfig, place: Place) -> Ints:
     found = communities(
         vectors_ND,
-        config.threshold,
-        config.min_size,
+        threshold=config.threshold,
+        min_size=config.min_size,
         is_exact=config.is_exact,
         device=place.device,
         progress=place.progress,
@@ -137,14 +137,15 @@ def _agglomerative(vectors_ND: Floats, config: ClusterConfig, place: Place) -> I
                 "raise it, or take linkage single or method communities."
             )
         if len(rows) > 1:
-            distances = 1 - (vectors_ND[rows] @ vectors_ND[rows].T).astype(np.float64)
+            distances = vectors_ND[rows] @ vectors_ND[rows].T
+            np.clip(np.subtract(1, distances, out=distances), 0, None, out=distances)
             maker = AgglomerativeClustering(
                 n_clusters=None,
                 metric="precomputed",
                 linkage=config.linkage,
                 distance_threshold=1 - config.threshold + ROUNDING,  # it merges below, we merge at it too
             )
-            parts = maker.fit_predict(np.clip(distances, 0, None))
+            parts = maker.fit_predict(distances)
         found[rows] = parts + following
         following += int(parts.max()) + 1
     return found

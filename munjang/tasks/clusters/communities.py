@@ -18,9 +18,9 @@ from munjang.types import Bools
 
 def communities(
     texts: Any,
+    model: BiEncoder | None = None,
     threshold: float = 0.75,
     min_size: int = 10,
-    model: BiEncoder | None = None,
     is_exact: bool | None = None,
     device: str | None = None,
     progress: bool | None = None,

@@ -1,5 +1,7 @@
 """Clusters: heaps are found by every method; agglomerative as scikit-learn on all distances."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from sklearn.cluster import AgglomerativeClustering
@@ -48,6 +50,17 @@ def test_equal_vectors_reach_a_threshold_of_one(method: str) -> None:
     vectors = np.repeat(near(200, width=384), 2, 0)
     config = ClusterConfig(method=method, threshold=1.0, min_size=2)  # type: ignore[arg-type]
     assert cluster(vectors, config=config).labels_N.tolist() == [row // 2 for row in range(400)]
+
+
+def test_what_a_distance_takes() -> None:
+    angles = np.linspace(0, np.pi / 2, 1500)  # few neighbours each, and one component
+    vectors = np.stack([np.cos(angles), np.sin(angles)], 1).astype(np.float32)
+    config = ClusterConfig(method="agglomerative", threshold=float(np.cos(angles[3])))
+    tracemalloc.start()
+    cluster(vectors, config=config)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 26 * len(vectors) ** 2  # as MAX_AT_ONCE says
 
 
 def test_a_component_too_large_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
