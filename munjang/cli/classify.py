@@ -6,14 +6,13 @@ munjang classify predict classifier texts.txt -o labels.csv --threshold 0.5     
 munjang classify zero-shot texts.txt --label "sport" --label "money=banks, prices and shares"
 """
 
-import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from munjang.cli.corpus import CorpusOptions, check_outputs, write_page
+from munjang.cli.corpus import RunOptions, check_outputs, say, write_page
 from munjang.cli.options import option
 from munjang.errors import InputError
 from munjang.tasks.labels.config import ClassifyConfig
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(ClassifyConfig):
+class Options(RunOptions, ClassifyConfig):
     """Of `munjang classify`."""
 
     action: Literal["train", "predict", "zero-shot"] = option(
@@ -54,14 +53,6 @@ class Options(ClassifyConfig):
     none: str = option("what to write for none of the labels", "")
     probabilities: bool = option("write the probability of each label too", False)
     html: str | None = option("a page with confusion matrix and reliability, or the number of texts a label", None)
-    device: str | None = option("cpu, cuda, cuda:1, mps (default: the best there is)", None)
-    dtype: Literal["float32", "bfloat16", "float16", "int8"] | None = option(
-        "type to compute in (default: by device); int8 is for a CPU", None
-    )
-    threads: int | None = option("CPU threads (default: all cores)", None)
-    replace: bool = option("replace an output that is already there", False)
-    config: str | None = option("TOML file of these options; flags win", default=None, metavar="FILE")
-    quiet: bool = option("say nothing but errors", False)
 
 
 FITTING = {each.name for each in fields(ClassifyConfig)}
@@ -84,9 +75,7 @@ def run(options: Options) -> int:
             flag = "--" + each.name.replace("_", "-")
             fitting = " and ".join(action for action, names in TAKES.items() if each.name in names)
             raise InputError(f"{flag} is for {fitting}, not for {options.action}")
-    named = {name: getattr(options, name) for name in ("inputs", "html", "replace")}
-    table = None if options.action == "train" else options.output
-    check_outputs(CorpusOptions(output=options.output or "", **named), table)
+    check_outputs(options, None if options.action == "train" else options.output)
     return ACTIONS[options.action](options)
 
 
@@ -112,8 +101,8 @@ def _train(options: Options) -> int:
     made.save(output, options.with_model or None, options.replace)
     if options.html is not None:
         write_page(options.html, page(f"Classifier of {len(made.labels)} labels", made.labels, made.report))
-    _say(options, _summary(made.report))
-    _say(options, f"the classifier is in {output}")
+    say(options, _summary(made.report))
+    say(options, f"the classifier is in {output}")
     return 0
 
 
@@ -197,7 +186,7 @@ def _answer(options: Options, made: Any, texts: list[str], truth: list[Any] | No
     report: dict[str, Any] = {"rows": len(texts), "threshold": least, "counts": _counts(found)}
     if truth is not None:
         report |= measure(probabilities_NC, truth_table(made.labels, truth), made.is_multi_label, least)
-        _say(options, _summary(report))
+        say(options, _summary(report))
     if options.html is not None:
         write_page(options.html, page(f"{len(texts):,} texts", made.labels, report))
     return 0
@@ -219,7 +208,7 @@ def _write(options: Options, made: Any, texts: list[str], found: list[Any], prob
         columns = zip(made.labels, probabilities_NC.T, strict=True)
         table |= {f"p({label})": column.round(6).tolist() for label, column in columns}
     write_table(Path(options.output), table)
-    _say(options, f"{len(texts):,} rows in {options.output}")
+    say(options, f"{len(texts):,} rows in {options.output}")
 
 
 def _counts(found: list[Any]) -> dict[str, int]:
@@ -241,11 +230,6 @@ def _summary(report: Mapping[str, Any]) -> str:
         answered, right = report["answered"], report["answered_accuracy"]
         words.append(f"from {report['threshold']:.3f} on {answered:.0%} answered, {right:.3f} of them right")
     return "; ".join([*words, *report.get("notes", ())])
-
-
-def _say(options: Options, words: str) -> None:
-    if not options.quiet:
-        print(f"munjang: {words}", file=sys.stderr)
 
 
 ACTIONS: dict[str, Callable[[Options], int]] = {"train": _train, "predict": _predict, "zero-shot": _zero_shot}

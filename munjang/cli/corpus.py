@@ -16,8 +16,23 @@ if TYPE_CHECKING:  # numpy and torch stay out of --help
 
 
 @dataclass(frozen=True, kw_only=True)
-class CorpusOptions:
-    """Of every such command."""
+class RunOptions:
+    """Where to compute and what to leave behind, of every command over texts."""
+
+    html: str | None = option("write a page with a picture to this file", default=None, metavar="OUT")
+    device: str | None = option("cpu, cuda, cuda:1, mps (default: the best there is)", default=None)
+    dtype: Literal["float32", "bfloat16", "float16", "int8"] | None = option(
+        "type to compute in (default: by device); int8 is for a CPU", default=None
+    )
+    threads: int | None = option("CPU threads (default: all cores)", default=None)
+    replace: bool = option("replace outputs that are already there", default=False)
+    config: str | None = option("TOML file of these options; flags win", default=None, metavar="FILE")
+    quiet: bool = option("say nothing but errors", default=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorpusOptions(RunOptions):
+    """Of every command whose one input is a corpus."""
 
     inputs: tuple[str, ...] = option(
         "files of texts: .txt .csv .tsv .jsonl .parquet, also with .gz .xz .bz2; - is standard input",
@@ -31,18 +46,9 @@ class CorpusOptions:
     format: Literal["txt", "csv", "tsv", "jsonl", "parquet"] | None = option(
         "format of the inputs (default: by suffix)", default=None
     )
-    html: str | None = option("write a page with a picture to this file", default=None, metavar="OUT")
-    device: str | None = option("cpu, cuda, cuda:1, mps (default: the best there is)", default=None)
-    dtype: Literal["float32", "bfloat16", "float16", "int8"] | None = option(
-        "type to compute in (default: by device); int8 is for a CPU", default=None
-    )
-    threads: int | None = option("CPU threads (default: all cores)", default=None)
-    replace: bool = option("replace outputs that are already there", default=False)
-    config: str | None = option("TOML file of these options; flags win", default=None, metavar="FILE")
-    quiet: bool = option("say nothing but errors", default=False)
 
 
-def check_outputs(options: CorpusOptions, *tables: str | None) -> None:
+def check_outputs(options: RunOptions, *tables: str | None) -> None:
     """Refuse now what could not be written after the work is done."""
     from munjang.data.writing import check_suffix
 
@@ -66,7 +72,7 @@ def read_corpus(options: CorpusOptions, paths: tuple[str, ...]) -> list[str]:
     return texts
 
 
-def corpus_vectors(options: CorpusOptions, texts: list[str], vectors: str | None, model: Any) -> "Floats":
+def corpus_vectors(options: RunOptions, texts: list[str], vectors: str | None, model: Any) -> "Floats":
     """The vectors of texts, of length one: read from a file, or encoded by the model."""
     from munjang.tasks.vectors import unit_vectors
 
@@ -87,7 +93,7 @@ def corpus_vectors(options: CorpusOptions, texts: list[str], vectors: str | None
     return unit_vectors(stored, what=f"vectors of {vectors}")
 
 
-def check_unused(options: CorpusOptions, where: str, *names: str) -> None:
+def check_unused(options: RunOptions, where: str, *names: str) -> None:
     """Refuse options that were set but would not be read."""
     defaults = {each.name: each.default for each in fields(options)}
     for name in names:
@@ -112,7 +118,7 @@ def write_page(path: str, page: str) -> None:
         file.write(page.encode())
 
 
-def say(options: CorpusOptions, message: str) -> None:
+def say(options: RunOptions, message: str) -> None:
     """A line for people."""
     if not options.quiet:
         print("munjang:", message, file=sys.stderr)

@@ -5,13 +5,12 @@ munjang recommend books.tsv --need "우울할 때 위로가 되는 소설" -k 5
 munjang recommend --index books-index --like 9788932008851 --dislike 9788937460449 --half-life 5
 """
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from munjang.cli.corpus import CorpusOptions, check_outputs, corpus_vectors, write_page
+from munjang.cli.corpus import RunOptions, check_outputs, corpus_vectors, say, write_page
 from munjang.cli.options import option
 from munjang.errors import InputError
 from munjang.tasks.items.config import RecommendConfig
@@ -24,7 +23,7 @@ if TYPE_CHECKING:  # numpy and torch stay out of --help
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(RecommendConfig):
+class Options(RunOptions, RecommendConfig):
     """Of `munjang recommend`."""
 
     inputs: tuple[str, ...] = option(
@@ -46,14 +45,6 @@ class Options(RecommendConfig):
     keywords: int = option("keywords that explain each item, 0: none", 3)
     output: str | None = option("where to write: .tsv .csv .jsonl .parquet (default: print)", None, "-o")
     html: str | None = option("a page of the items with their reasons, and a map of the catalogue", None)
-    device: str | None = option("cpu, cuda, cuda:1, mps (default: the best there is)", None)
-    dtype: Literal["float32", "bfloat16", "float16", "int8"] | None = option(
-        "type to compute in (default: by device); int8 is for a CPU", None
-    )
-    threads: int | None = option("CPU threads (default: all cores)", None)
-    replace: bool = option("replace an output that is already there", False)
-    config: str | None = option("TOML file of these options; flags win", default=None, metavar="FILE")
-    quiet: bool = option("say nothing but errors", False)
 
 
 def run(options: Options) -> int:
@@ -97,12 +88,7 @@ def _check(options: Options) -> None:
     for name in ("dtype", "threads"):
         if options.index is not None and options.model is None and getattr(options, name) is not None:
             raise InputError(f"--{name} with --index needs --model too; an index loads its own model as it is")
-    check_outputs(_corpus(options), options.output)
-
-
-def _corpus(options: Options) -> CorpusOptions:
-    named = {name: getattr(options, name) for name in ("inputs", "vectors", "html", "replace", "quiet")}
-    return CorpusOptions(output=options.output or "", **named)
+    check_outputs(options, options.output)
 
 
 def _items(options: Options) -> "Items":
@@ -117,7 +103,7 @@ def _items(options: Options) -> "Items":
         return Items.of_texts(texts, _model(options), ids, False if options.quiet else None)
     # words need the model that made the vectors; ids that are liked don't
     model = _model(options) if options.need is not None or options.model is not None else None
-    return Items.of_vectors(corpus_vectors(_corpus(options), texts, options.vectors, model), ids, texts, model)
+    return Items.of_vectors(corpus_vectors(options, texts, options.vectors, model), ids, texts, model)
 
 
 def _model(options: Options) -> "BiEncoder":
@@ -130,7 +116,7 @@ def _write(options: Options, found: "Sequence[Recommendation]") -> None:
     from munjang.data.writing import write_table
 
     if not found:
-        _say(options, "nothing is left to recommend")
+        say(options, "nothing is left to recommend")
     if options.output is None:
         for each in found:
             why = "the need" if each.because is None else each.because
@@ -145,7 +131,7 @@ def _write(options: Options, found: "Sequence[Recommendation]") -> None:
         "keywords": [", ".join(each.keywords) for each in found],
     }
     write_table(Path(options.output), table)
-    _say(options, f"{len(found):,} items in {options.output}")
+    say(options, f"{len(found):,} items in {options.output}")
 
 
 def _write_page(options: Options, found: "Sequence[Recommendation]", items: "Items | Index") -> None:
@@ -155,8 +141,3 @@ def _write_page(options: Options, found: "Sequence[Recommendation]", items: "Ite
     title = options.need or f"For who likes {', '.join(options.like)}"
     ids, vectors = (items.ids, items.vectors_ND) if isinstance(items, Items) else ((), None)
     write_page(options.html or "", page(title, found, ids, vectors, options.like, options.dislike))
-
-
-def _say(options: Options, words: str) -> None:
-    if not options.quiet:
-        print(f"munjang: {words}", file=sys.stderr)
