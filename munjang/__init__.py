@@ -4,8 +4,9 @@
 >>> BiEncoder.load("path/to/a/model").encode(["a sentence", "another"])
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from munjang.lazy import loader
 
 __all__ = [
     "BiEncoder",
@@ -42,13 +43,7 @@ if TYPE_CHECKING:
     from munjang.training.train import train
     from munjang.types import TokenIds
 else:  # hidden from type checkers, which would take any misspelt name for a public one
-
-    def __getattr__(name):
-        if name not in PUBLIC:
-            raise AttributeError(f"munjang has no public name {name!r}; choose from {', '.join(PUBLIC)}")
-        value = getattr(import_module(PUBLIC[name]), name)
-        globals()[name] = value  # from now on an ordinary look-up
-        return value
+    __getattr__ = loader(__name__, PUBLIC)
 
 
 def __dir__() -> list[str]:

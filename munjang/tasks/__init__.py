@@ -4,8 +4,9 @@
 >>> paraphrases(["A man eats.", "It rains.", "A man is eating."], max_pairs=1)
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from munjang.lazy import loader
 
 PUBLIC = {
     "Classifier": "munjang.tasks.labels.classifier",
@@ -68,13 +69,7 @@ if TYPE_CHECKING:
     from munjang.tasks.topics.times import topics_over_time as topics_over_time
     from munjang.tasks.vectors import unit_vectors as unit_vectors
 else:  # hidden from type checkers, which would take any misspelt name for a public one
-
-    def __getattr__(name):
-        if name not in PUBLIC:
-            raise AttributeError(f"munjang.tasks has no public name {name!r}; choose from {', '.join(PUBLIC)}")
-        value = getattr(import_module(PUBLIC[name]), name)
-        globals()[name] = value  # from now on an ordinary look-up
-        return value
+    __getattr__ = loader(__name__, PUBLIC)
 
 
 def __dir__() -> list[str]:
