@@ -33,10 +33,11 @@ def open_bytes(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         yield cast(BinaryIO, file)
 
 
-def read_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
+def read_lines(path: str | os.PathLike[str], errors: str = "strict") -> Iterator[tuple[int, str]]:
     """Lines of UTF-8 text with their numbers from 1, without `\\n` or `\\r\\n`; a byte-order mark is dropped.
 
     Only `\\n` ends a line. `str.splitlines` would also cut at U+2028 or form feeds, which occur inside texts.
+    `errors` is that of `bytes.decode`: "surrogateescape" goes on after bytes that are no UTF-8.
     """
     number = 0
     with open_bytes(path) as file:
@@ -47,7 +48,7 @@ def read_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
                 if line.endswith(b"\n"):
                     line = line[: -2 if line.endswith(b"\r\n") else -1]
                 try:
-                    text = line.decode("utf-8")
+                    text = line.decode("utf-8", errors)
                 except UnicodeDecodeError as error:
                     raise _not_utf8(path, number, error) from None
                 yield number, text

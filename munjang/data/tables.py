@@ -109,17 +109,18 @@ def _read_txt(path: Source, choose: Choose) -> Iterator[Row]:
 
 def _read_tsv(path: Source, choose: Choose) -> Iterator[Row]:
     """Tabs separate, and nothing is quoted: a quote is a character like any other."""
-    return _with_header(path, ((number, line.split("\t")) for number, line in read_lines(path)), choose)
+    return with_header(path, ((number, line.split("\t")) for number, line in read_lines(path)), choose)
 
 
 def _read_csv(path: Source, choose: Choose) -> Iterator[Row]:
-    return _with_header(path, _csv_rows(path), choose)
+    return with_header(path, csv_rows(path, read_lines(path)), choose)
 
 
-def _csv_rows(path: Source) -> Iterator[tuple[int, list[str]]]:
+def csv_rows(path: Source, lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
+    """The fields of each row, which quotes may spread over several of the lines, and the line where it begins."""
     # The limit is global and 131,072 characters by default: too few for a document.
     csv.field_size_limit(max(csv.field_size_limit(), MAX_FIELD))
-    rows = csv.reader((line + "\n" for _, line in read_lines(path)), strict=True)
+    rows = csv.reader((line + "\n" for _, line in lines), strict=True)
     first = 1
     try:
         for row in rows:
@@ -130,7 +131,8 @@ def _csv_rows(path: Source) -> Iterator[tuple[int, list[str]]]:
         raise InputError(f"{label(path)}, line {first}: {error}; is a quote missing, or not doubled?") from None
 
 
-def _with_header(path: Source, rows: Iterable[tuple[int, list[str]]], choose: Choose) -> Iterator[Row]:
+def with_header(path: Source, rows: Iterable[tuple[int, list[str]]], choose: Choose) -> Iterator[Row]:
+    """The chosen columns of rows, the first of which names all of them."""
     lines = iter(rows)
     header = next(lines, None)
     if header is None:

@@ -1,15 +1,12 @@
 """Rows of files that can only be read from their beginning; a row that is not UTF-8 is a bad one, not the end."""
 
-import csv
 import json
 import re
-import zlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from munjang.data.files import _lzma_error, label, open_bytes
-from munjang.data.tables import MAX_FIELD, Broken, Choose, Row, _with_header, format_of, read_rows
-from munjang.errors import InputError
+from munjang.data.files import read_lines
+from munjang.data.tables import Broken, Choose, Row, csv_rows, format_of, read_rows, with_header
 
 STRAY = re.compile("[\udc80-\udcff]")  # what Python's surrogateescape makes of a byte that is not UTF-8
 
@@ -24,8 +21,9 @@ def rows_from_start(path: str, choose: Choose, format: str | None = None) -> Ite
     if kind == "txt":
         choose(["text"])
         return ((number, not_utf8(line) or [line]) for number, line in _lines(path))
-    fields = _csv(path) if kind == "csv" else ((number, line.split("\t")) for number, line in _lines(path))
-    return map(_sound, _with_header(path, fields, choose))
+    lines = _lines(path)
+    fields = csv_rows(path, lines) if kind == "csv" else ((number, line.split("\t")) for number, line in lines)
+    return map(_sound, with_header(path, fields, choose))
 
 
 def not_utf8(text: str) -> Broken | None:
@@ -78,31 +76,5 @@ def _sound(row: Row) -> Row:
     return number, next(filter(None, (not_utf8(value) for value in values if isinstance(value, str))), values)
 
 
-def _csv(path: str) -> Iterator[tuple[int, list[str]]]:
-    csv.field_size_limit(max(csv.field_size_limit(), MAX_FIELD))
-    rows = csv.reader((line + "\n" for _, line in _lines(path)), strict=True)
-    first = 1
-    try:
-        for row in rows:
-            if row:
-                yield first, row
-            first = rows.line_num + 1
-    except csv.Error as error:
-        raise InputError(f"{label(path)}, line {first}: {error}; is a quote missing, or not doubled?") from None
-
-
 def _lines(path: str) -> Iterator[tuple[int, str]]:
-    """Numbered lines as `read_lines` gives them, with stray bytes in them."""
-    number = 0
-    with open_bytes(path) as file:
-        try:
-            for number, line in enumerate(file, 1):
-                line = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
-                line = line.removesuffix(b"\n").removesuffix(b"\r") if line.endswith(b"\n") else line
-                yield number, line.decode("utf-8", "surrogateescape")
-        except (EOFError, OSError, zlib.error, _lzma_error()) as error:
-            if isinstance(error, OSError) and error.errno is not None:
-                raise
-            raise InputError(
-                f"{label(path)} is damaged after line {number}: {error}. Copy or compress it again"
-            ) from None
+    return read_lines(path, "surrogateescape")
