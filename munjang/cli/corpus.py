@@ -50,12 +50,12 @@ class CorpusOptions(RunOptions):
 
 def check_outputs(options: RunOptions, *tables: str | None) -> None:
     """Refuse now what could not be written after the work is done."""
-    from munjang.data.writing import check_suffix
+    from munjang.data.writing import check_file, check_suffix
 
     for name in filter(None, tables):
         check_suffix(Path(name))
-    if options.html is not None and not Path(options.html).parent.is_dir():
-        raise InputError(f"The folder {Path(options.html).parent} doesn't exist; create it first")
+    if options.html is not None:
+        check_file(Path(options.html))
     names = [name for name in (*tables, options.html) if name is not None]
     if len(set(map(Path, names))) < len(names):
         raise InputError("Two outputs have the same name; choose another for one of them")

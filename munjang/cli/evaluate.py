@@ -101,9 +101,10 @@ def run(options: Options) -> int:
 
 def _check(options: Options) -> Options:
     """Refuse now what would otherwise fail after hours; the bundled model where none is named."""
-    for path in (options.json, options.html):
-        if path is not None and not Path(path).parent.is_dir():
-            raise InputError(f"The folder {Path(path).parent} doesn't exist; create it first")
+    from munjang.data.writing import check_file
+
+    for path in filter(None, (options.json, options.html)):
+        check_file(Path(path))
     if options.models:
         return options
     from munjang.checkpoint.bundled import default

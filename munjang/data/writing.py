@@ -42,6 +42,11 @@ def check_suffix(path: Path) -> None:
         raise unknown("suffix of the output", path.suffix, WRITERS)
     if path.suffix == ".parquet":
         require_pyarrow()
+    check_file(path)
+
+
+def check_file(path: Path) -> None:
+    """Refuse a name that no file can have: one of a folder, or in a folder that is not there."""
     if not path.parent.is_dir():
         raise InputError(f"The folder {path.parent} doesn't exist; create it first")
     if path.is_dir():

@@ -114,6 +114,7 @@ def test_files_of_one_name_keep_their_paths(tiny_bert: Path, sts: Path, capsys: 
     [
         (["--kind", "stsb"], "Unknown kind 'stsb'"),
         (["--json", "no/such/folder/out.json"], "The folder no/such/folder doesn't exist"),
+        (["--html", "."], "is a folder; give the name of a file"),
         (["--candidates", "0"], "candidates must be at least 1"),
         (["--truncate-dim", "999"], "--truncate-dim must be between 1 and 32"),
         (["--kind", "clustering"], "which column"),

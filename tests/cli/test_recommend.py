@@ -64,6 +64,7 @@ def test_outputs_are_checked_before_the_work(folder: Path, capsys: pytest.Captur
     for argv, told in (
         (("--html", folder / "page.html"), "page.html is already there"),
         (("--html", folder / "none/page.html"), "none doesn't exist"),
+        (("--html", folder, "--replace"), f"{folder} is a folder"),
         (("-o", folder / "none/out.csv"), "none doesn't exist"),
         (("-o", folder / "out.csv", "--html", folder / "out.csv"), "Two outputs have the same name"),
     ):
