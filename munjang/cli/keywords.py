@@ -34,11 +34,12 @@ def run(options: Options) -> int:
     texts = read_corpus(options, options.inputs)
     given = None if options.candidates is None else [text for text in read_texts(options.candidates) if text.strip()]
     from munjang.bi_encoder import BiEncoder
-    from munjang.data.writing import write_table
+    from munjang.data.writing import check_texts, write_table
     from munjang.tasks.phrases.keywords import keywords
     from munjang.tasks.phrases.page import write_keywords
 
     config = KeywordConfig(**{each.name: getattr(options, each.name) for each in fields(KeywordConfig)})
+    check_texts(Path(options.output), given or ())
     model = BiEncoder.load(options.model, device=options.device, dtype=options.dtype, threads=options.threads)
     vectors = None if options.vectors is None else corpus_vectors(options, texts, options.vectors, model)
     progress = False if options.quiet else None

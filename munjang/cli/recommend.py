@@ -7,6 +7,7 @@ munjang recommend --index books-index --like 9788932008851 --dislike 97889374604
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +63,7 @@ def run(options: Options) -> int:
         items = _items(options)
     model = items.model
     found = recommend(items, options.like, options.dislike, options.need, config, options.exclude)
+    _check_texts(options, [each.id for each in found], [each.text for each in found])  # of an index: not read before
     if options.keywords and model is not None:
         from munjang.tasks.phrases.keywords import KeywordConfig
 
@@ -91,6 +93,13 @@ def _check(options: Options) -> None:
     check_outputs(options, options.output)
 
 
+def _check_texts(options: Options, *columns: Sequence[str]) -> None:
+    if options.output is not None:
+        from munjang.data.writing import check_texts
+
+        check_texts(Path(options.output), chain(*columns))
+
+
 def _items(options: Options) -> "Items":
     from munjang.data.documents import Reading, read_documents
     from munjang.tasks.items.catalogue import Items
@@ -99,6 +108,7 @@ def _items(options: Options) -> "Items":
     rows = list(read_documents(options.inputs, reading))
     ids = [str(place) if row.id is None else row.id for place, row in enumerate(rows)]
     texts = [row.text for row in rows]
+    _check_texts(options, ids, texts)
     if options.vectors is None:
         return Items.of_texts(texts, _model(options), ids, False if options.quiet else None)
     # words need the model that made the vectors; ids that are liked don't

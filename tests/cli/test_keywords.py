@@ -83,6 +83,7 @@ def test_given_candidates_and_seeds(texts: Path, tmp_path: Path, minilm: Path) -
         (["--html", "nofolder/x.html"], "folder nofolder doesn't exist"),
         (["-o", "same.csv", "--html", "same.csv"], "same name"),
         (["--vectors", "x.npy", "--seeds", "pets"], "leave --vectors out"),
+        (["-o", "x.tsv", "--candidates", "tabs.txt"], "A .tsv holds no tabs"),
     ],
 )
 def test_bad_input_is_refused(
@@ -95,6 +96,7 @@ def test_bad_input_is_refused(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("there.csv").touch()
+    Path("tabs.txt").write_text("the\tkitten\n")
     assert main(["keywords", str(texts), "-o", "keywords.csv", "-m", "nowhere", *extra]) == 2
     assert message in capsys.readouterr().err
 

@@ -75,6 +75,15 @@ def test_outputs_are_checked_before_the_work(folder: Path, capsys: pytest.Captur
     assert "--dtype with --index needs --model too" in capsys.readouterr().err
 
 
+def test_a_text_that_a_tsv_cannot_hold(tiny_bert: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "tabs.csv").write_text('id,text\na,"one\ttab"\nb,none\n', encoding="utf-8")
+    asked = (folder / "tabs.csv", "--like", "b", "-o", folder / "out.tsv")
+    assert ask(folder, *asked, "-m", folder / "no-model") == 2  # told of before a model is looked for
+    assert "A .tsv holds no tabs or line breaks, but 'one\\ttab' has one" in capsys.readouterr().err
+    assert ask(folder, *asked[:-1], folder / "out.csv", "-m", tiny_bert, "--keywords", "0") == 0
+    assert "one\ttab" in (folder / "out.csv").read_text()
+
+
 def test_another_type(tiny_bert: Path, folder: Path) -> None:
     asked = (folder / "books.tsv", "--like", "book0", "-m", tiny_bert, "-k", "4", "--quiet")
     found = []
