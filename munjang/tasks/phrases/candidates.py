@@ -138,10 +138,18 @@ def _folded(text: str) -> str:
     return " ".join(text.lower().split())
 
 
+def edges(phrase: str) -> tuple[str, str]:
+    """What may stand before and after a phrase, as patterns: it is not inside a word, but particles may follow.
+
+    장에 is not in 시장에 and cat not in category; 장에 is in 장에서 and SNS in SNS를.
+    """
+    before = r"(?<![가-힣])" if has_hangul(phrase[0]) else r"(?<!\w)" if phrase[0].isalnum() else ""
+    after = r"(?![^\W가-힣])" if phrase[-1].isalnum() and not has_hangul(phrase[-1]) else ""
+    return before, after
+
+
 def _pattern(key: str) -> re.Pattern[str]:
-    """The phrase as it is written, but not inside a word: 장에 is not in 시장에."""
-    before = r"(?<![가-힣])" if has_hangul(key[0]) else r"(?<!\w)" if key[0].isalnum() else ""
-    after = r"(?![^\W가-힣])" if key[-1].isalnum() and not has_hangul(key[-1]) else ""
+    before, after = edges(key)
     return re.compile(before + re.escape(key) + after)
 
 

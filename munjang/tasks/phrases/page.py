@@ -7,7 +7,8 @@ from html import escape
 from pathlib import Path
 
 from munjang.data.files import replacing
-from munjang.tasks.nouns import composed
+from munjang.tasks.nouns import composed, has_hangul
+from munjang.tasks.phrases.candidates import edges
 from munjang.tasks.phrases.keywords import Keyword
 from munjang.training.report import clean
 
@@ -57,12 +58,20 @@ def _article(text: str, row: Sequence[Keyword]) -> str:
 
 def _marked(text: str, phrases: Sequence[str]) -> str:
     """The text with its phrases marked where they stand as they are; of two that overlap, the longer."""
-    ways = sorted(phrases, key=len, reverse=True)
+    ways = [_pattern(text, phrase.split()) for phrase in sorted(phrases, key=len, reverse=True) if phrase.split()]
     if not ways:
         return escape(text)
-    pattern = re.compile("|".join(r"\W+".join(map(re.escape, phrase.split())) for phrase in ways), re.IGNORECASE)
     found, end = [], 0
-    for match in pattern.finditer(text):
+    for match in re.finditer("|".join(ways), text, re.IGNORECASE):
         found += [escape(text[end : match.start()]), f"<mark>{escape(match[0])}</mark>"]
         end = match.end()
     return "".join([*found, escape(text[end:])])
+
+
+def _pattern(text: str, words: Sequence[str]) -> str:
+    """The words in a row, but not inside a longer word."""
+    before, after = edges(" ".join(words))
+    inside = r"\W+".join(map(re.escape, words)) + after
+    if has_hangul(words[0][0]) and not re.search(before + inside, text, re.IGNORECASE):
+        return inside  # the analyser found it where no space does: 학교 in 그학교
+    return before + inside
