@@ -12,6 +12,7 @@ import re
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -131,8 +132,10 @@ class MilvusStore:
     def load(self, columns: Columns, is_new: bool) -> None:
         check_columns(columns, self.schema, MAX_BYTES)
         with self._lock:
-            for part in columns.parts_of_bytes(PART_BYTES, 4 * self.schema.dimension + ROW_BYTES):
-                self._client.upsert_columns(self._collection, _columns(part), np.asarray(part.vectors, np.float32))
+            parts = list(columns.parts_of_bytes(PART_BYTES, 4 * self.schema.dimension + ROW_BYTES))
+            with self._all_or_none(columns.ids.to_pylist() if len(parts) > 1 else [], is_new):
+                for part in parts:
+                    self._client.upsert_columns(self._collection, _columns(part), np.asarray(part.vectors, np.float32))
 
     def _records(self, rows: Rows) -> list[dict[str, Any]]:
         check_rows(rows, self.schema, ABILITIES)
@@ -157,19 +160,37 @@ class MilvusStore:
         return records
 
     def _put(self, records: list[dict[str, Any]]) -> None:
-        """Write rows; where one message can't hold them, a failure takes back what was written before it."""
-        size = 4 * self.schema.dimension + max((len(each["text"].encode()) + 2048 for each in records), default=0)
-        parts = list(_parts(records, max(PART_BYTES // size, 1)))
-        ids = [each["id"] for each in records]
-        old = self._fetched(ids, [*FIXED, "is_zero", "vector"]) if len(parts) > 1 else []
-        try:
+        parts = list(self._messages(records))
+        with self._all_or_none([each["id"] for each in records] if len(parts) > 1 else []):
             for part in parts:
                 self._client.upsert(self._collection, part)
-        except StoreError:
-            if len(parts) > 1:
-                self._remove(ids)
-                for part in _parts(old, max(PART_BYTES // size, 1)):
-                    self._client.upsert(self._collection, part)
+
+    def _messages(self, records: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+        """As many records as one message holds, at a time."""
+        size = 4 * self.schema.dimension + max((len(each["text"].encode()) + 2048 for each in records), default=0)
+        return _parts(records, max(PART_BYTES // size, 1))
+
+    @contextmanager
+    def _all_or_none(self, ids: Sequence[str], is_new: bool = False) -> Iterator[None]:
+        """Rows of these ids are written in several messages: a failure takes back those that went before it."""
+        old: list[dict[str, Any]] = []
+        for part in [] if is_new else _parts(ids, SOME):
+            found = self._fetched(part, [*FIXED, "is_zero", "vector"])
+            old += [row | {"vector": np.asarray(row["vector"], np.float32)} for row in found]  # an eighth of a list
+        try:
+            yield
+        except BaseException as error:
+            try:
+                for some in self._messages(old):  # before others are removed: what was there is never gone
+                    rows = [row | {"vector": row["vector"].tolist()} for row in some]
+                    self._client.upsert(self._collection, rows)
+                kept = {row["id"] for row in old}
+                self._remove([row_id for row_id in ids if row_id not in kept])
+            except StoreError as failure:
+                raise StoreError(
+                    f"{error} Of {len(ids):,} rows from {ids[0]!r:.60} to {ids[-1]!r:.60} some are written, the others "
+                    f"as before, and that could not be taken back ({failure}). Write them again: none is there twice."
+                ) from error
             raise
 
     def delete(self, document_ids: Sequence[str]) -> int:

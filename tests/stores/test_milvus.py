@@ -169,6 +169,47 @@ def test_long_texts_are_loaded_in_messages_that_the_server_takes(make: Make, mon
     assert store.get(["r00029#0", "r00030#0", "r00329#0"]).texts == [texts[0], "short", "short"]
 
 
+@pytest.mark.parametrize("is_new", [True, False])
+def test_a_load_that_fails_leaves_what_was_there(make: Make, monkeypatch: pytest.MonkeyPatch, is_new: bool) -> None:
+    monkeypatch.setattr(milvus, "PART_BYTES", 20_000)
+    store = make(dimension=8)
+    there = [f"old{number}" for number in range(5)] if is_new else [f"r{number:05}" for number in range(40, 45)]
+    store.load(columns(["there" * 3000] * 5, there), True)
+    before = store.get([f"{name}#0" for name in there], with_vectors=True)
+    send, calls = store._client.upsert_columns, itertools.count(1)
+
+    def broken(*message: Any) -> None:
+        if next(calls) == 3:
+            raise StoreError("Milvus does not answer.")
+        send(*message)
+
+    monkeypatch.setattr(store._client, "upsert_columns", broken)
+    with pytest.raises(StoreError, match=r"^Milvus does not answer\.$"):
+        store.load(columns(["new"] * 150), is_new)
+    assert store.count() == 5
+    after = store.get([f"{name}#0" for name in there], with_vectors=True)
+    assert (after.texts, after.vectors.tolist()) == (before.texts, before.vectors.tolist())
+    store.load(columns(["new"] * 150), is_new)  # and may be done again
+    assert store.count() == (155 if is_new else 150)
+
+
+def test_a_load_that_cannot_be_taken_back_says_so(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(milvus, "PART_BYTES", 20_000)
+    store = make(dimension=8)
+    send, calls = store._client.upsert_columns, itertools.count(1)
+
+    def gone(*message: Any) -> None:
+        if next(calls) > 1:
+            raise StoreError("Milvus does not answer.")
+        send(*message)
+
+    monkeypatch.setattr(store._client, "upsert_columns", gone)
+    monkeypatch.setattr(store._client, "delete", gone)
+    with pytest.raises(StoreError, match="Of 150 rows from 'r00000#0' to 'r00149#0' some are written, the others as b"):
+        store.load(columns(["new"] * 150), True)
+    assert 0 < store.count() < 150
+
+
 def test_texts_that_do_not_fit_are_not_loaded(make: Make) -> None:
     store = make(dimension=8)
     store.load(columns(["가" * 21_845], ["가" * 21_844]), True)
