@@ -1,54 +1,33 @@
-"""Putting a folder in its place: whole or not at all, and never without the one that was there before.
+"""Putting a model's folder in its place, beside files there that belong to no model."""
 
-It is written beside its place under a hidden name, then the two are exchanged in one step. A process that is killed
-leaves the old model as it was, and perhaps the hidden folder.
-"""
-
-import ctypes
 import os
-import secrets
 import shutil
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from munjang.checkpoint.files import ONNX_FILES, RANGES, TEXT_FILES, WEIGHT_FILES, load_json
+from munjang.checkpoint.folders import replacing_folder
 from munjang.errors import CheckpointError, MunjangError
 
 # What goes when another model takes the place; with it the folders that modules.json names
 OWNED = (*TEXT_FILES, *(name for names in WEIGHT_FILES for name in names), RANGES, "generation_config.json")
 MARKS = ("config.json", "modules.json", "tokenizer.json")  # a folder with one of these holds a model
-EXCHANGE = {"linux": ("renameat2", 2), "darwin": ("renameatx_np", 2)}  # the call of the C library, and its flag
-HERE = {"linux": -100, "darwin": -2}  # AT_FDCWD
 
 
 def write_folder(target: Path, write: Callable[[Path], None]) -> None:
     """Let `write` fill a folder and put it at `target`. Files there that belong to no model are kept."""
-    fresh = None
     try:
-        target = target.resolve()  # a link stays a link: the folder behind it changes
+        target = target.resolve()
         check_free(target)
-        fresh = target.parent / f".{target.name}.saving-{secrets.token_hex(4)}"
-        fresh.mkdir(parents=True)
-        write(fresh)
-        if target.exists():
-            _keep_foreign(target, fresh)
-            fresh.chmod(target.stat().st_mode)
-        for path in [*fresh.rglob("*"), fresh]:
-            _sync(path)
-        if target.exists():
-            _exchange(fresh, target)
-        else:
-            fresh.rename(target)
-        _sync(target.parent)
+        with replacing_folder(target) as fresh:
+            write(fresh)
+            if target.exists():
+                _keep_foreign(target, fresh)
     except MunjangError:
         raise
     except Exception as error:  # a full disk is an OSError here, a SafetensorError or a bare Exception there
         reason = error.strerror if isinstance(error, OSError) else None
         raise CheckpointError(f"{target} can't be written: {reason or error}. Nothing was changed there.") from error
-    finally:
-        if fresh is not None:
-            shutil.rmtree(fresh, ignore_errors=True)
 
 
 def check_free(target: Path) -> None:
@@ -86,30 +65,3 @@ def _link(source: str | Path, target: str | Path) -> None:
         os.link(source, target, follow_symlinks=False)
     except OSError:
         shutil.copy2(source, target, follow_symlinks=False)
-
-
-def _sync(path: Path) -> None:
-    if path.is_symlink() or (os.name == "nt" and path.is_dir()):  # Windows opens no folders
-        return
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def _exchange(fresh: Path, target: Path) -> None:
-    """Each in the place of the other: in one step where the system can, else in two that are undone on failure."""
-    name, flag = EXCHANGE.get(sys.platform, ("", 0))
-    call = getattr(ctypes.CDLL(None), name, None) if name else None
-    here = HERE.get(sys.platform, 0)
-    if call is not None and call(here, os.fsencode(fresh), here, os.fsencode(target), flag) == 0:
-        return
-    aside = fresh.with_name(f"{fresh.name}.old")
-    target.rename(aside)
-    try:
-        fresh.rename(target)
-    except OSError:
-        aside.rename(target)
-        raise
-    aside.rename(fresh)

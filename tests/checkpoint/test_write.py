@@ -17,7 +17,6 @@ import torch
 from sentence_transformers import SentenceTransformer
 
 from munjang import BiEncoder, CrossEncoder
-from munjang.checkpoint import place
 from munjang.errors import CheckpointError
 from munjang.nn.pooling import POOLERS
 from tests.checkpoint import folders
@@ -197,7 +196,7 @@ def test_a_full_disk(
     elif name == "json":
         monkeypatch.setattr("munjang.checkpoint.write.write_json", full)
     else:
-        monkeypatch.setattr(place, "EXCHANGE", {})
+        monkeypatch.setattr("munjang.checkpoint.folders.EXCHANGE", {})
         monkeypatch.setattr(Path, "rename", full)
     with pytest.raises(CheckpointError, match=r"No space left on device\. Nothing was changed there"):
         model.save(target)
@@ -230,7 +229,7 @@ def test_a_limit_on_the_size_of_files(make: Make, tmp_path: Path, limit: int) ->
 
 
 def test_where_the_system_has_no_exchange(model: BiEncoder, make: Make, tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr(place, "EXCHANGE", {})
+    monkeypatch.setattr("munjang.checkpoint.folders.EXCHANGE", {})
     target = folders.copy(make("bert"), tmp_path / "model")
     (target / "notes.txt").write_text("mine")
     model.save(target)

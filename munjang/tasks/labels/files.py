@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from munjang.bi_encoder import BiEncoder
+from munjang.checkpoint.folders import replacing_folder
 from munjang.errors import CheckpointError, InputError
 from munjang.index import ModelMismatch
 from munjang.tasks.labels.calibration import Calibration
@@ -42,19 +42,8 @@ def save(
     check_place(folder, replace)
     if with_model and model is None:
         raise InputError("This classifier was fitted on vectors and has no model to save.")
-    target = folder.resolve()
-    made, old = (target.with_name(f"{target.name}.{kind}-{os.getpid()}") for kind in ("new", "old"))
-    made.mkdir(parents=True)
-    try:
+    with replacing_folder(folder) as made:
         _write(made, fields, model, with_model)
-        if target.exists():
-            os.replace(target, old)
-        os.replace(made, target)
-    finally:
-        if old.exists() and not target.exists():  # the last step failed: the older one stays
-            os.replace(old, target)
-        shutil.rmtree(made, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
 
 
 def load(folder: Path, model: BiEncoder | None, load_model: Loader) -> tuple[dict[str, Any], BiEncoder | None]:

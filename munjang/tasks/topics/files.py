@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
+from munjang.checkpoint.folders import replacing_folder
 from munjang.data.files import read_lines
 from munjang.errors import CheckpointError, InputError
 from munjang.tasks.topics.model import NONE, Naming, Topic, TopicModel
@@ -24,26 +24,18 @@ def save_topics(found: TopicModel, folder: str | os.PathLike[str]) -> None:
     """Write a folder that `load_topics` reads; it appears whole or not at all and replaces an older one."""
     target = Path(folder)
     check_folder(target)
-    made, old = (target.with_name(f"{target.name}.{kind}-{os.getpid()}") for kind in ("new", "old"))
-    try:
-        made.mkdir(parents=True)
-        facts = {
-            "format": FORMAT,
-            "fingerprint": found.fingerprint,
-            "naming": asdict(found.naming),
-            "topics": [asdict(topic) for topic in found.topics],
-        }
+    facts = {
+        "format": FORMAT,
+        "fingerprint": found.fingerprint,
+        "naming": asdict(found.naming),
+        "topics": [asdict(topic) for topic in found.topics],
+    }
+    arrays = {"topic_of": found.topic_of_N, "similarity": found.similarity_N, "sums": found.sums_TD}
+    with replacing_folder(target) as made:
         (made / FACTS).write_text(json.dumps(facts, ensure_ascii=False, indent=1), "utf-8", "replace")
         lines = (json.dumps(text) + "\n" for text in found.texts)  # in ASCII: halves of surrogate pairs survive
         (made / TEXTS).write_text("".join(lines), "utf-8")
-        arrays = {"topic_of": found.topic_of_N, "similarity": found.similarity_N, "sums": found.sums_TD}
         save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, made / VECTORS)
-        if target.exists():
-            os.replace(target, old)
-        os.replace(made, target)
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
 
 
 def check_folder(target: Path) -> None:

@@ -1,6 +1,8 @@
 """A topic model comes back as it was; damaged and foreign folders are refused by name."""
 
+import errno
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -37,6 +39,19 @@ def test_it_replaces_its_own_kind_only(saved: Path, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     with pytest.raises(InputError, match="holds no topics"):
         save_topics(found(), tmp_path / "other")
+
+
+def test_a_save_that_fails_leaves_the_older_one(saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("munjang.checkpoint.folders.EXCHANGE", {})  # as on a system that can't swap two folders
+    monkeypatch.setattr(Path, "rename", full)
+    with pytest.raises(OSError, match="No space left"):
+        save_topics(merge_topics(found(), [[0, 1]]), saved)
+    monkeypatch.undo()
+    assert load_topics(saved).topics == found().topics
+    assert [path.name for path in tmp_path.iterdir()] == ["topics"]
 
 
 def test_odd_texts_survive(tmp_path: Path) -> None:

@@ -1,0 +1,76 @@
+"""A folder takes the place of another, or the other stays, whichever step fails."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from munjang.checkpoint.folders import replacing_folder
+from munjang.errors import CheckpointError
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Path:
+    folder = tmp_path / "place"
+    folder.mkdir(mode=0o750)
+    (folder / "file").write_text("old")
+    return folder
+
+
+def write(target: Path, text: str = "new") -> None:
+    with replacing_folder(target) as made:
+        (made / "inner").mkdir()
+        (made / "file").write_text(text)
+
+
+@pytest.mark.parametrize("has_exchange", [True, False])
+def test_it_is_replaced(old: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_exchange: bool) -> None:
+    if not has_exchange:
+        monkeypatch.setattr("munjang.checkpoint.folders.EXCHANGE", {})
+    write(old)
+    write(tmp_path / "some" / "where")
+    for folder in (old, tmp_path / "some" / "where"):
+        assert sorted(path.name for path in folder.iterdir()) == ["file", "inner"]
+        assert (folder / "file").read_text() == "new"
+    assert old.stat().st_mode & 0o777 == 0o750
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["place", "some"]
+
+
+def test_a_link_stays_one(old: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(old)
+    write(tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert (old / "file").read_text() == "new"
+
+
+def test_a_failure_inside_changes_nothing(old: Path, tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt), replacing_folder(old) as made:  # noqa: PT012
+        (made / "file").write_text("half")
+        raise KeyboardInterrupt
+    assert [path.name for path in tmp_path.iterdir()] == ["place"]
+    assert (old / "file").read_text() == "old"
+
+
+@pytest.mark.parametrize("failing", [{1}, {2}, {2, 3}])
+def test_whichever_rename_fails(old: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: set[int]) -> None:
+    """The old one aside, the new one in its place, and after a failure the old one back."""
+    rename, calls = Path.rename, 0
+
+    def broken(self: Path, target: Any) -> Path:
+        nonlocal calls
+        calls += 1
+        if calls in failing:
+            raise OSError(f"rename {calls} failed")
+        return rename(self, target)
+
+    monkeypatch.setattr("munjang.checkpoint.folders.EXCHANGE", {})
+    monkeypatch.setattr(Path, "rename", broken)
+    with pytest.raises((OSError, CheckpointError), match=f"rename {min(failing)} failed") as raised:
+        write(old)
+    files = {path.relative_to(tmp_path).parts[0]: path.read_text() for path in tmp_path.rglob("file")}
+    if failing == {2, 3}:  # where it is now is said
+        [(name, text)] = files.items()
+        assert text == "old"
+        assert f"What was there is now {tmp_path / name}." in str(raised.value)
+    else:
+        assert files == {"place": "old"}
