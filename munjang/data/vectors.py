@@ -1,15 +1,22 @@
-"""Vectors to disk, streamed: .npy, .parquet (id, vector, text) and .jsonl."""
+"""Vectors to disk, streamed: .npy, .parquet (id, vector, text) and .jsonl.    N rows, D components.
+
+Parquet gives every whole number at least four bytes, so vectors of bytes are columns of fixed-size binary there.
+"""
 
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, BinaryIO, TypeAlias
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from munjang.errors import MissingExtra
+from munjang.errors import InputError, MissingExtra
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+DTYPE = b"munjang.dtype"  # of a column of bytes, in the metadata of its field
 DIGITS = {"float32": ".9g", "float16": ".5g"}  # as many as bring the same bits back
 
 
@@ -41,25 +48,54 @@ def write_npy(file: BinaryIO, parts: Iterator[Part], num_rows: int) -> None:
 
 
 def write_parquet(file: BinaryIO, parts: Iterator[Part], num_rows: int) -> None:
-    """Columns id (the row's number), vector (a list of fixed size) and, where kept, text. A row group per part."""
+    """Columns id (the row's number), vector (see `column_of`) and, where kept, text. A row group per part."""
     pa, parquet = require_pyarrow()
     first = next(parts)
-    width = first.vectors.shape[1]
-    fields = [("id", pa.int64()), ("vector", pa.list_(pa.from_numpy_dtype(first.vectors.dtype), width))]
-    schema = pa.schema(fields if first.texts is None else [*fields, ("text", pa.string())])
+    kind, dtype = column_of(first.vectors[:0]).type, first.vectors.dtype
+    vector = pa.field("vector", kind, metadata={DTYPE: dtype.name} if dtype.itemsize == 1 else None)
+    fields = [pa.field("id", pa.int64()), vector]
+    schema = pa.schema(fields if first.texts is None else [*fields, pa.field("text", pa.string())])
     start = 0
     # Vectors hardly repeat: a dictionary of their values only costs time.
     with parquet.ParquetWriter(file, schema, use_dictionary=False) as writer:
         for part in _chain(first, parts):
-            flat = pa.array(np.ascontiguousarray(part.vectors).reshape(-1))
             rows = len(part.vectors)
             columns = [
                 pa.array(np.arange(start, start + rows)),
-                pa.FixedSizeListArray.from_arrays(flat, width),
+                column_of(part.vectors),
                 *([] if part.texts is None else [pa.array(map(_encodable, part.texts), pa.string())]),
             ]
             writer.write_table(pa.Table.from_arrays(columns, schema=schema))
             start += rows
+
+
+def column_of(vectors_ND: NDArray[Any]) -> "pa.Array":
+    """Floats as lists of fixed size; components of one byte as the bytes of a row."""
+    pa, _ = require_pyarrow()
+    rows = np.ascontiguousarray(vectors_ND)
+    if rows.dtype.itemsize == 1:
+        return pa.FixedSizeBinaryArray.from_buffers(pa.binary(rows.shape[1]), len(rows), [None, pa.py_buffer(rows)])
+    return pa.FixedSizeListArray.from_arrays(pa.array(rows.reshape(-1)), rows.shape[1])
+
+
+def matrix_of(table: "pa.Table", dtype: str | None = None) -> NDArray[Any]:
+    """The vectors of a table, [N, D]; `dtype` is that of bytes, where their column doesn't say it itself.
+
+    >>> matrix_of(pyarrow.parquet.read_table("vectors.parquet"))
+    """
+    pa, _ = require_pyarrow()
+    column = table.column("vector").combine_chunks()
+    array = pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
+    if not pa.types.is_fixed_size_binary(array.type):  # floats, and whole numbers in files of older versions
+        flat: NDArray[Any] = array.flatten().to_numpy(zero_copy_only=False)
+        return flat.reshape(len(array), array.type.list_size)
+    told = (table.schema.field("vector").metadata or {}).get(DTYPE, b"").decode() or dtype
+    if told is None:
+        raise InputError("The vectors are bytes, and their column doesn't say of which type; give dtype, such as int8.")
+    width = array.type.byte_width
+    start = array.offset * width
+    data = np.frombuffer(array.buffers()[1], np.uint8)[start : start + len(array) * width]
+    return data.view(told).reshape(len(array), width)
 
 
 def write_jsonl(file: BinaryIO, parts: Iterator[Part], num_rows: int) -> None:

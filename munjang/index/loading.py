@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from munjang.bi_encoder import DOCUMENT_PROMPTS, BiEncoder
+from munjang.data.vectors import matrix_of
 from munjang.errors import InputError
 from munjang.index.index import Index, stored_vectors
 from munjang.runtime.progress import Progress
@@ -129,9 +130,7 @@ def columns_of(index: Index, table: "pa.Table") -> Columns:
 
     ids = _column(table, "id").cast(pa.string())
     texts = _column(table, "text") if "text" in table.schema.names else pa.repeat(pa.scalar(""), table.num_rows)
-    vectors = _column(table, "vector")
-    flat = vectors.flatten().to_numpy(zero_copy_only=False)
-    full = flat.reshape(len(vectors), vectors.type.list_size).astype(np.float32, copy=False)
+    full = matrix_of(table).astype(np.float32, copy=False)
     stored, beside = stored_vectors(full, index.store.schema)
     has_words = index.store.abilities.has_terms and "text" in table.schema.names
     return Columns(ids, texts, stored, beside, pa.array(terms(texts.to_pylist()), pa.string()) if has_words else None)

@@ -10,7 +10,7 @@ import numpy as np
 
 from munjang.errors import InputError
 from munjang.nn.similarity import PAIRWISE
-from munjang.scale.manifest import Each, complete_manifest, matrix_of, read_table
+from munjang.scale.manifest import Each, complete_manifest, read_table, vectors_of
 from munjang.scale.places import absolute, inside, shown
 from munjang.stores.base import Found
 from munjang.stores.exact import candidates
@@ -59,7 +59,7 @@ class Nearest:
         table = read_table(inside(self.folder, name), ["id", "vector"])
         if not table.num_rows:
             return [Found([], []) for _ in self.queries_QD]
-        vectors = np.asarray(matrix_of(table, self.precision), np.float32)
+        vectors = np.asarray(vectors_of(table, self.precision), np.float32)
         ids = table.column("id").to_pylist()
         lengths = np.linalg.norm(vectors, axis=1)
         rows = np.arange(len(ids))

@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-
+from munjang.data.vectors import matrix_of
 from munjang.errors import InputError
 from munjang.scale.places import inside, located, read_bytes, shown, writing
 from munjang.scale.spans import numbers_of
@@ -115,20 +114,9 @@ def read_table(address: str, columns: list[str] | None = None) -> "pa.Table":
     return read(path, columns=columns, filesystem=filesystem)
 
 
-def matrix_of(table: "pa.Table", precision: str) -> Any:
+def vectors_of(table: "pa.Table", precision: str) -> Any:
     """The vectors of a table as numpy, [N, D], in the precision of its manifest."""
-    import pyarrow as pa
-
-    column = table.column("vector").combine_chunks()
-    array = pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
-    dtype = np.dtype(DTYPES[precision])
-    if dtype.itemsize > 1:
-        width = array.type.list_size
-        return array.flatten().to_numpy(zero_copy_only=False).reshape(len(array), width)
-    width = array.type.byte_width
-    start = array.offset * width
-    data = np.frombuffer(array.buffers()[1], np.uint8)[start : start + len(array) * width]
-    return data.view(dtype).reshape(len(array), width)
+    return matrix_of(table, DTYPES[precision])
 
 
 def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from munjang.bi_encoder import BiEncoder
+from munjang.data.vectors import column_of
 from munjang.errors import MunjangError, TruncationWarning
 from munjang.scale.job import BUNDLED, Job
 from munjang.scale.places import inside, located, remove, shown, sizes_in, writing
@@ -197,16 +198,6 @@ def table_of(block: Block, vectors_ND: Any, job: Job) -> "pa.Table":
         columns["text"] = pa.array([_bytes(text).decode() for text in block.texts], pa.string())
     table = pa.table(columns)
     return table if job.choice.id_column is None else table.sort_by("id")
-
-
-def column_of(vectors_ND: Any) -> "pa.Array":
-    """Floats as lists; components of one byte as the bytes of a row, as Parquet would give each of them four."""
-    import pyarrow as pa
-
-    rows = np.ascontiguousarray(vectors_ND)
-    if rows.dtype.itemsize == 1:
-        return pa.FixedSizeBinaryArray.from_buffers(pa.binary(rows.shape[1]), len(rows), [None, pa.py_buffer(rows)])
-    return pa.FixedSizeListArray.from_arrays(pa.array(rows.reshape(-1)), rows.shape[1])
 
 
 def _bytes(text: str) -> bytes:

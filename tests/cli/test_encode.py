@@ -20,6 +20,7 @@ import pytest
 from munjang.bi_encoder import BiEncoder
 from munjang.cli import main
 from munjang.data.parts import Parts
+from munjang.data.vectors import matrix_of
 
 TEXTS = [f"text number {number}, {'long ' * (number % 7)}고양이" for number in range(50)]
 
@@ -91,7 +92,7 @@ def test_precision(precision: str, dtype: type, suffix: str, source: Path, tmp_p
         lines = output.read_text(encoding="utf-8").splitlines()
         vectors = np.array([json.loads(line)["vector"] for line in lines], dtype)
     else:
-        vectors = np.array(pyarrow.parquet.read_table(output)["vector"].to_pylist(), dtype)
+        vectors = matrix_of(pyarrow.parquet.read_table(output))
     assert vectors.dtype == dtype
     expected = BiEncoder.load(tiny_bert).encode(TEXTS, precision=precision)
     assert vectors.shape == expected.shape

@@ -6,11 +6,12 @@ import sys
 from collections.abc import Iterator
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from munjang.data.vectors import WRITERS, Part, require_pyarrow
-from munjang.errors import MissingExtra
+from munjang.data.vectors import WRITERS, Part, column_of, matrix_of, require_pyarrow
+from munjang.errors import InputError, MissingExtra
 
 DTYPES = ["float32", "float16", "int8", "uint8"]
 
@@ -39,7 +40,7 @@ def read_back(suffix: str, content: bytes, dtype: str) -> np.ndarray:
         return np.load(io.BytesIO(content))
     if suffix == ".jsonl":
         return np.array([json.loads(line)["vector"] for line in content.splitlines()], dtype)
-    return np.array(pyarrow.parquet.read_table(io.BytesIO(content))["vector"].to_pylist(), dtype)
+    return matrix_of(pyarrow.parquet.read_table(io.BytesIO(content)))
 
 
 @pytest.mark.parametrize("suffix", WRITERS)
@@ -62,6 +63,31 @@ def test_npy_is_what_numpy_writes(dtype: str) -> None:
 def test_no_rows(suffix: str) -> None:
     content = written(suffix, np.zeros((0, 8), np.float32))
     assert len(read_back(suffix, content, "float32")) == 0
+    assert read_back(".parquet", written(".parquet", np.zeros((0, 8), np.int8)), "int8").shape == (0, 8)
+
+
+def test_bytes_take_a_byte_in_parquet() -> None:
+    vectors = np.random.default_rng(0).integers(-128, 128, (1000, 100), np.int8)
+    file = io.BytesIO()
+    WRITERS[".parquet"](file, iter([Part(vectors)]), 1000)
+    assert len(file.getvalue()) < 1.2 * vectors.size  # lists took 4; ids and heads are the rest
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_lists_of_older_files_are_read(dtype: str) -> None:
+    vectors = vectors_of(dtype)
+    column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), 8)
+    file = io.BytesIO()
+    pyarrow.parquet.write_table(pa.table({"vector": column}), file)
+    np.testing.assert_array_equal(read_back(".parquet", file.getvalue(), dtype), vectors)
+
+
+def test_bytes_of_an_unknown_type() -> None:
+    vectors = vectors_of("uint8")
+    table = pa.table({"vector": pa.chunked_array([column_of(vectors[:3]), column_of(vectors)[3:]])})
+    np.testing.assert_array_equal(matrix_of(table, "uint8"), vectors)
+    with pytest.raises(InputError, match="doesn't say of which type"):
+        matrix_of(table)
 
 
 def test_texts_and_ids() -> None:

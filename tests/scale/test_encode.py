@@ -15,7 +15,7 @@ from munjang.bi_encoder import BiEncoder
 from munjang.errors import InputError, MunjangError
 from munjang.scale.encode import encode, here, prepared
 from munjang.scale.job import Job, settings
-from munjang.scale.manifest import Manifest, complete_manifest, matrix_of, read_manifest, tables
+from munjang.scale.manifest import Manifest, complete_manifest, read_manifest, tables, vectors_of
 from munjang.scale.reading import Bad, Block
 from munjang.scale.spans import Choice, Span
 from munjang.scale.worker import Done, Worker
@@ -41,7 +41,7 @@ def read(folder: Path, manifest: Manifest | None = None) -> pa.Table:
 
 
 def vectors(table: pa.Table, precision: str = "float32") -> np.ndarray:
-    return matrix_of(table, precision)
+    return vectors_of(table, precision)
 
 
 class Killed(BaseException):
