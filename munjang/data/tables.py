@@ -3,7 +3,7 @@
 import csv
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -25,6 +25,8 @@ class Broken:
     reason: str
 
 
+# What a line of JSON holds; None where it is blank.
+Object: TypeAlias = dict[str, object] | Broken | None
 # Where it was (a line, or a row of a Parquet file) and the values of the chosen columns.
 Row: TypeAlias = tuple[int, list[object] | Broken]
 
@@ -149,24 +151,40 @@ def with_header(path: Source, rows: Iterable[tuple[int, list[str]]], choose: Cho
 
 
 def _read_jsonl(path: Source, choose: Choose) -> Iterator[Row]:
+    return json_rows(read_lines(path), choose)
+
+
+def json_object(line: str) -> Object:
+    """What a line of JSON holds; None for a blank one, which is no row."""
+    if not line or line.isspace():
+        return None
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        return Broken(f"not JSON ({error}); repair or drop this line")
+    return row if isinstance(row, dict) else Broken(f'expected an object like {{"text": "..."}}, not {line:.40}')
+
+
+def json_rows(
+    lines: Iterable[tuple[int, str]], choose: Choose, parse: Callable[[str], Object] = json_object
+) -> Iterator[Row]:
+    """The chosen columns of lines of JSON; the first of them that is an object says what there is to choose from."""
     names: list[str] = []
-    for number, line in read_lines(path):
-        if not line or line.isspace():
-            continue
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            yield number, Broken(f"not JSON ({error}); repair or drop this line")
-            continue
-        if not isinstance(row, dict):
-            yield number, Broken(f'expected an object like {{"text": "..."}}, not {line:.40}')
-            continue
-        names = names or choose(list(row))
-        missing = [name for name in names if name not in row]
-        if missing:
-            yield number, Broken(f"no {missing[0]!r}; it has {', '.join(row) or 'nothing'}")
-        else:
-            yield number, [row[name] for name in names]
+    for number, line in lines:
+        row = parse(line)
+        if isinstance(row, dict):
+            names = names or choose(list(row))
+            yield number, json_values(row, names)
+        elif row is not None:
+            yield number, row
+
+
+def json_values(row: dict[str, object], names: Sequence[str]) -> list[object] | Broken:
+    """The values of the columns; what is wrong where the object lacks one."""
+    missing = [name for name in names if name not in row]
+    if missing:
+        return Broken(f"no {missing[0]!r}; it has {', '.join(row) or 'nothing'}"[:300])
+    return [row[name] for name in names]
 
 
 def _read_parquet(path: Source, choose: Choose) -> Iterator[Row]:

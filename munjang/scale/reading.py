@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from munjang.data.tables import Broken, format_of
+from munjang.data.tables import Broken, format_of, json_values
 from munjang.scale.places import located, shown
 from munjang.scale.spans import Choice, Span, is_cut
 from munjang.scale.whole import not_utf8, object_of, rows_from_start
@@ -132,4 +132,8 @@ def _lines(span: Span, address: str, kind: str) -> Iterator[Values]:
     for place, line in enumerate(lines, span.first_line + 1):
         line = line.removesuffix(b"\r")
         text = line.decode("utf-8", "surrogateescape")
-        yield place, (not_utf8(text) or [text]) if kind == "txt" else object_of(text, span.columns)
+        if kind == "txt":
+            yield place, not_utf8(text) or [text]
+        else:
+            row = object_of(text)
+            yield place, json_values(row, span.columns) if isinstance(row, dict) else row

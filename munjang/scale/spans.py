@@ -5,7 +5,6 @@ Text and JSON lines are cut at any line; of a Parquet file a span is some row gr
 what can only be read from its beginning (compressed files, CSV with its quotes) is one span.
 """
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -18,7 +17,7 @@ from munjang.data.files import COMPRESSIONS
 from munjang.data.tables import SUFFIXES, format_of
 from munjang.errors import InputError
 from munjang.scale.places import inside, located, shown, sizes_in
-from munjang.scale.whole import rows_from_start
+from munjang.scale.whole import object_of, rows_from_start
 
 READ_BYTES = 1 << 23  # at a time, when lines are counted
 CUT = ("txt", "jsonl")
@@ -166,10 +165,7 @@ def _columns_of_lines(file: Any, choose: Any) -> tuple[str, ...]:
 
 
 def _keys(line: bytes) -> list[str] | None:
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
+    row = object_of(line.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape"))
     return list(row) if isinstance(row, dict) else None
 
 

@@ -1,12 +1,21 @@
 """Rows of files that can only be read from their beginning; a row that is not UTF-8 is a bad one, not the end."""
 
-import json
 import re
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
 
 from munjang.data.files import read_lines
-from munjang.data.tables import Broken, Choose, Row, csv_rows, format_of, read_rows, with_header
+from munjang.data.tables import (
+    Broken,
+    Choose,
+    Object,
+    Row,
+    csv_rows,
+    format_of,
+    json_object,
+    json_rows,
+    read_rows,
+    with_header,
+)
 
 STRAY = re.compile("[\udc80-\udcff]")  # what Python's surrogateescape makes of a byte that is not UTF-8
 
@@ -17,7 +26,7 @@ def rows_from_start(path: str, choose: Choose, format: str | None = None) -> Ite
     if kind == "parquet":
         return read_rows(path, choose, format)
     if kind == "jsonl":
-        return _objects(path, choose)
+        return json_rows(_lines(path), choose, object_of)
     if kind == "txt":
         choose(["text"])
         return ((number, not_utf8(line) or [line]) for number, line in _lines(path))
@@ -35,38 +44,9 @@ def not_utf8(text: str) -> Broken | None:
     return Broken(f"not UTF-8 (byte 0x{ord(found[0]) - 0xDC00:02x} at position {position})")
 
 
-def object_of(line: str, columns: Sequence[str]) -> list[Any] | Broken | None:
-    """The values of a line of JSON; None for a blank one, which is no row."""
-    if not line or line.isspace():
-        return None
-    row = _parsed(line)
-    if isinstance(row, Broken):
-        return row
-    missing = [name for name in columns if name not in row]
-    if missing:
-        return Broken(f"no {missing[0]!r}; it has {', '.join(row) or 'nothing'}"[:300])
-    return [row[name] for name in columns]
-
-
-def _parsed(line: str) -> dict[str, Any] | Broken:
-    if stray := not_utf8(line):
-        return stray
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        return Broken(f"not JSON ({error})")
-    return row if isinstance(row, dict) else Broken(f"not an object with columns, but {line:.40}")
-
-
-def _objects(path: str, choose: Choose) -> Iterator[Row]:
-    """The first line that is an object says what the columns are."""
-    columns: list[str] = []
-    for number, line in _lines(path):
-        if not columns and isinstance(first := _parsed(line), dict):
-            columns = choose(list(first))
-        values = object_of(line, columns)
-        if values is not None:
-            yield number, values
+def object_of(line: str) -> Object:
+    """What a line of JSON holds that was decoded with its stray bytes; None for a blank one, which is no row."""
+    return not_utf8(line) or json_object(line)
 
 
 def _sound(row: Row) -> Row:

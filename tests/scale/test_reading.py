@@ -42,7 +42,7 @@ def test_bad_rows_have_a_place_and_a_reason_and_the_others_go_on(tmp_path: Path)
     assert (block.ids, block.texts, block.places) == ([7, "b"], ["one", "two"], [1, 7])
     reasons = {bad.place: bad.reason for bad in block.bad}
     assert list(reasons) == [2, 4, 5, 6, 8, 9, 10, 11, 12, 13, 14]
-    for place, word in {2: "not JSON", 4: "not an object", 5: "no 'text'", 6: "null", 8: "not UTF-8"}.items():
+    for place, word in {2: "not JSON", 4: "expected an object", 5: "no 'text'", 6: "null", 8: "not UTF-8"}.items():
         assert word in reasons[place]
     for place, word in {9: "1.5 (float)", 10: "empty", 11: "True", 12: "surrogate", 13: "2,100", 14: "64 bits"}.items():
         assert word in reasons[place]
