@@ -1,15 +1,14 @@
 """The nouns of Korean texts, particles cut off: by morphemes where kiwipiepy is installed, else by endings."""
 
 import re
-import threading
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from functools import cache
 from typing import Any, TypeAlias
 
 from munjang.runtime.progress import Progress
-from munjang.text.terms import HANGUL, has_kiwi
+from munjang.text.korean import has_kiwi, kiwi
+from munjang.text.terms import HANGUL
 
 # A noun, and what joins it to the next one in a phrase: " ", "의 ", or None where the phrase ends.
 Noun: TypeAlias = tuple[str, str | None]
@@ -28,7 +27,6 @@ ENDINGS = """
 PARTICLES = frozenset(ENDINGS.split())
 LONGEST = max(map(len, PARTICLES))
 MIN_LEFT = 2  # syllables that must be left of a word: most words of one are no nouns
-_lock = threading.Lock()
 
 
 def nouns(texts: Sequence[str], progress: bool | None = False) -> list[list[Noun]]:
@@ -51,19 +49,10 @@ def has_hangul(text: str) -> bool:
     return HANGUL.search(text) is not None
 
 
-@cache
-def _kiwi() -> Any:
-    from kiwipiepy import Kiwi
-
-    return Kiwi()
-
-
 def _by_morphemes(texts: list[str], progress: bool | None) -> list[list[Noun]]:
-    with _lock:  # loading takes a second, and one is enough
-        kiwi = _kiwi()
     found = []
     with Progress(len(texts), "cutting Korean texts", enabled=progress) as counter:
-        for text, tokens in zip(texts, kiwi.tokenize(texts), strict=True):  # in threads of its own
+        for text, tokens in zip(texts, kiwi().tokenize(texts), strict=True):  # in threads of its own
             found.append(_join(text, tokens))
             counter.advance()
     return found

@@ -1,25 +1,16 @@
 """The words of a text for BM25: Korean by morphemes where kiwipiepy is installed, else by pairs of syllables."""
 
 import re
-import threading
 import unicodedata
 from collections.abc import Callable, Sequence
-from functools import cache
-from importlib.util import find_spec
 from itertools import pairwise
-from typing import Any
+
+from munjang.text.korean import has_kiwi, kiwi
 
 WORD = re.compile(r"[^\W_]+")
 HANGUL = re.compile(r"[가-힣]+")
 # what carries meaning: nouns, verb and adjective stems, roots, adverbs, foreign words, numbers, Chinese characters
 MEANINGFUL = ("N", "VV", "VA", "XR", "MAG", "SL", "SN", "SH")
-_lock = threading.Lock()
-
-
-@cache
-def has_kiwi() -> bool:
-    """Whether Korean is cut by morphemes here."""
-    return find_spec("kiwipiepy") is not None
 
 
 def terms(texts: Sequence[str]) -> list[str]:
@@ -54,15 +45,6 @@ def _syllables(word: str) -> list[str]:
     return found
 
 
-@cache
-def _kiwi() -> Any:
-    from kiwipiepy import Kiwi
-
-    return Kiwi()
-
-
 def _morphemes(word: str) -> list[str]:
-    with _lock:  # loading takes a second, and one is enough
-        kiwi = _kiwi()
-    found = [token.form for token in kiwi.tokenize(word) if token.tag.startswith(MEANINGFUL)]
+    found = [token.form for token in kiwi().tokenize(word) if token.tag.startswith(MEANINGFUL)]
     return found or [word]
