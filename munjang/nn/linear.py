@@ -67,6 +67,11 @@ class Linear(nn.Linear):
             _rounded(self.packed, x_TD[part], activation, out[part])
         return out
 
+    def product(self, x_TD: Tensor, activation: Activation | None = None) -> Tensor:
+        """`forward` without its questions: packed weights, no gradient, a number of rows that oneDNN knows."""
+        assert self.packed is not None
+        return self.packed(x_TD, activation, None)
+
     def _plain(self, x_TD: Tensor, activation: Activation | None) -> Tensor:
         out = F.linear(x_TD, self.weight, self.bias)
         return out if activation is None else activation(out)
@@ -74,9 +79,15 @@ class Linear(nn.Linear):
 
 def _rounded(packed: Packing, x_TD: Tensor, activation: Activation | None, out_TN: Tensor | None = None) -> Tensor:
     """At most BLOCK rows, rounded up to a size that oneDNN knows; what is given there is not looked at."""
+    padded_TD = round_up(x_TD)
+    if padded_TD is x_TD:
+        return packed(x_TD, activation, out_TN)
+    found_TN = packed(padded_TD, activation, None)[: len(x_TD)]
+    return found_TN if out_TN is None else out_TN.copy_(found_TN)
+
+
+def round_up(x_TD: Tensor) -> Tensor:
+    """At most BLOCK rows, and zeros up to a number of rows that oneDNN knows."""
     rows = len(x_TD)
     spare = -rows % next(step for most, step in STEPS if rows <= most)
-    if not spare:
-        return packed(x_TD, activation, out_TN)
-    found_TN = packed(F.pad(x_TD, (0, 0, 0, spare)), activation, None)[:rows]
-    return found_TN if out_TN is None else out_TN.copy_(found_TN)
+    return F.pad(x_TD, (0, 0, 0, spare)) if spare else x_TD

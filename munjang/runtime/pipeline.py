@@ -38,6 +38,9 @@ def batches(work: Work, budget: int, pad_id: int | None, multiple: int | None = 
     `multiple` None: never more than the budget. Else it is met on average, by a multiple of so many equal batches.
     """
     tokens = work.tokens
+    if len(tokens.lengths) == 1:
+        yield work.rows_B, pack(tokens.ids, tokens.lengths, tokens.types, work.skip_B, pad_id)
+        return
     starts = cumulative(tokens.lengths)
     cut = cut_batches(tokens.lengths, budget) if multiple is None else cut_evenly(tokens.lengths, budget, multiple)
     for chosen in cut:

@@ -3,6 +3,7 @@
 import copy
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
@@ -133,6 +134,27 @@ def test_a_text_is_the_same_alone(network: Encoder) -> None:
         together = network(batch)
         alone = network(pack(batch.ids_T[9:14].numpy(), np.array([5])))
     assert (together[9:14] - alone).abs().max() < 1e-5 * together.abs().max()
+
+
+@pytest.mark.parametrize("length", [1, 2, 9, 33, 60])
+def test_one_text_by_its_shorter_way(network: Encoder, length: int) -> None:
+    batch = batch_of(network.shape.vocab_size, [length], network.shape.num_types)
+    with torch.no_grad():
+        expected, found = network.layers(batch)[-1], network(batch)
+    assert (found - expected).abs().max() < 1e-5 * expected.abs().max()  # as above; measured 4e-6
+
+
+def test_the_shorter_way_is_for_one_text_in_packed_weights() -> None:
+    network = Encoder(SHAPE).eval()
+    pack_exact(network)
+    one = batch_of(50, [7])
+    assert not network._is_lone(one)  # gradients
+    with torch.no_grad():
+        assert network._is_lone(one)
+        assert not network._is_lone(batch_of(50))
+        assert not network._is_lone(batch_of(50, [0]))
+        cast(Linear, network.blocks[1].down).packed = None
+        assert not network._is_lone(one)
 
 
 def test_no_tokens(network: Encoder) -> None:
