@@ -126,7 +126,7 @@ def read(data: Path) -> dict[str, Examples]:
     )
     pairs = (found["sts"], klue)
     texts = tuple([text for part in pairs for text in part.texts[column]] for column in (0, 1))
-    scores = np.concatenate([part.scores for part in pairs])  # type: ignore[misc]
+    scores = np.concatenate([part.scores for part in pairs if part.scores is not None])
     found["sts+klue"] = Examples("KorSTS and KLUE-STS", texts, scores=scores)
     return found
 
