@@ -98,7 +98,9 @@ def pack(
     because the text spelled it out, and then it stands at -1 and the tokens behind it move up.
     """
     starts = cumulative(lengths)
-    positions = np.arange(starts[-1]) - np.repeat(starts[:-1], lengths)
+    positions = np.arange(starts[-1])
+    if len(lengths) > 1:
+        positions -= np.repeat(starts[:-1], lengths)
     if pad_id is not None and (is_pad := ids == pad_id).any():
         pads = np.cumsum(is_pad)
         before = np.concatenate([[0], pads])[starts[:-1]]

@@ -111,7 +111,11 @@ class Tokenizer:
         """Single texts from bodies that are tokenized already."""
         room = self.room(self.single)
         kept = lengths if room is None else np.minimum(lengths, room)
-        ids, _ = _assemble(self.single, [(flat, lengths, kept)])
+        if len(lengths) == 1:  # the time of a lone text is that of numpy's calls
+            (before, _), (behind, _) = self.single.parts
+            ids = np.concatenate([before, flat[: int(kept[0])], behind])
+        else:
+            ids, _ = _assemble(self.single, [(flat, lengths, kept)])
         return Tokens(ids, kept + self.single.num_special, None, kept < lengths)
 
     def pairs(self, first: Sequence[str], second: Sequence[str]) -> Tokens:
@@ -195,8 +199,6 @@ def _template(found: Encoding, texts: int) -> Template:
 def _assemble(template: Template, texts: list[tuple[Ids, Ints, Ints]]) -> tuple[Ids, Ids]:
     """Special tokens and the kept head of each body, text by text, as (ids, types). No Python loop over texts."""
     num_texts = len(texts[0][1])
-    if num_texts == 1:
-        return _assemble_one(template, [flat[: int(kept[0])] for flat, _, kept in texts])
     sizes = [len(ids) for ids, _ in template.parts]
     lengths = sum((kept for _, _, kept in texts), np.full(num_texts, sum(sizes), np.int64))
     at = cumulative(lengths)[:-1]
@@ -213,15 +215,6 @@ def _assemble(template: Template, texts: list[tuple[Ids, Ints, Ints]]) -> tuple[
             types[target] = template.types[part]
             at = at + kept
     return out, types
-
-
-def _assemble_one(template: Template, bodies: list[Ids]) -> tuple[Ids, Ids]:
-    """The same for a lone text or pair, whose time is that of numpy's calls."""
-    ids, types = [template.parts[0][0]], [template.parts[0][1]]
-    for body, kind, (special, special_types) in zip(bodies, template.types, template.parts[1:], strict=True):
-        ids += [body, special]
-        types += [np.full(len(body), kind, np.int32), special_types]
-    return np.concatenate(ids), np.concatenate(types)
 
 
 def longest_first(lengths_a: Ints, lengths_b: Ints, room: int) -> tuple[Ints, Ints]:
