@@ -3,7 +3,7 @@
     {"do": "load", "loader": ..., "model": ..., "made": ..., "threads": 2, "options": {...}}
     {"do": "texts", "path": "texts.json", "sample": 100}     read them, warm up, keep the fastest setting for them
     {"do": "encode", "vectors": "out.npy" or null}           all of them, once: its seconds
-    {"do": "latency", "text": "...", "rounds": 20}           one at a time: the seconds of each
+    {"do": "latency", "text": "...", "rounds": 20}           one at a time: the seconds of each, the processor's of all
 
 Every answer is one line: what was asked for, or {"error": ...}.
 """
@@ -70,7 +70,9 @@ class Worker:
         setting = self.loaded.settings[0]
         for _ in range(3):
             self.loaded.encode([text], setting)
-        return {"seconds": [self.time([text], setting) for _ in range(rounds)]}
+        start = time.process_time()
+        seconds = [self.time([text], setting) for _ in range(rounds)]
+        return {"seconds": seconds, "processor_s": time.process_time() - start}
 
     def time(self, texts: list[str], setting: Setting) -> float:
         """Seconds of one call."""
