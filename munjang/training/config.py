@@ -41,6 +41,7 @@ class TrainConfig:
     together: bool = option("batches of an update go through the network at once, where they fit batch_tokens", False)
     gradient_cache: bool | None = option("compute chunks twice and keep one (default: where there are several)", None)
     matryoshka: tuple[int, ...] = option("dimensions at which vectors have to be good too", ())
+    matryoshka_weights: tuple[float, ...] = option("what each of those dimensions weighs (default: all the same)", ())
     adaptive_layers: bool = option("every layer's vectors have to be good too", False)
     evaluate: tuple[str, ...] = option("files to evaluate on; the first one decides which checkpoint is best", ())
     avoid: tuple[str, ...] | None = option(

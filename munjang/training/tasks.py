@@ -121,7 +121,8 @@ def prepare(dataset: Dataset, trainee: Trainee, config: TrainConfig, cache: Path
         guide = _guide(dataset, objective, trainee.device)
         vectors["guide"], others["guide"] = vectors_of(guide, examples, cache, normalize=True), guide.fingerprint
     if config.matryoshka:
-        objective = wrap("matryoshka", objective, facts, dims=config.matryoshka)
+        weights = config.matryoshka_weights or None
+        objective = wrap("matryoshka", objective, facts, dims=config.matryoshka, weights=weights)
     if config.adaptive_layers:
         if trainee.encoder is None:
             raise InputError("adaptive_layers is for encoders that Munjang computes itself, layer by layer.")

@@ -10,7 +10,7 @@ from munjang.data.examples import Examples
 from munjang.data.reading import drop_overlap, read_examples
 from munjang.training.nearest import nearest
 from munjang.training.negatives import mine_negatives
-from recipes.ko_en_small.data import Sets, file, joined, read, read_table, reported
+from recipes.ko_en_small.data import MADE, Sets, file, joined, read, read_table, reported
 
 NUM_NEGATIVES = 7
 TEMPERATURE = 0.05  # of the teacher's cosines
@@ -27,9 +27,9 @@ class Lists:
     pairs: Examples  # two texts with a score
 
 
-def lists(finder: BiEncoder, teacher: BiEncoder, data: Path) -> Lists:
+def lists(finder: BiEncoder, teacher: BiEncoder, made: Path, data: Path) -> Lists:
     """All of it; `finder` looks for hard negatives, `teacher` scores English."""
-    sets = read(data)
+    sets = read(data, made)
     print(sets, flush=True)
     chosen = [each for each in (*sets.questions, *sets.passages) if len(each)]
     mined = [negatives(finder, each) for each in chosen]
@@ -40,14 +40,18 @@ def lists(finder: BiEncoder, teacher: BiEncoder, data: Path) -> Lists:
 
 
 def negatives(finder: BiEncoder, examples: Examples) -> Examples:
-    """Each query with its answer and answers to others that look like it."""
+    """Each query with its answer and answers to others that look like it.
+
+    What the finder puts before the answer may be another answer, but not for a question that was made from a sentence
+    of one passage: there it is the finder's error, which a re-ranker is for.
+    """
     mined = mine_negatives(
         finder,
         examples,
         num_negatives=NUM_NEGATIVES,
-        rank_from=1,
+        rank_from=0 if examples.name in MADE else 1,
         rank_to=40,
-        relative_margin=0.02,
+        relative_margin=None if examples.name in MADE else 0.02,
         pick="random",
         layout="columns",
     )

@@ -14,7 +14,9 @@ from munjang.data.tables import read_texts
 REPORTED_STS = ("stsb-test", "korsts-test", "stsb-dev", "korsts-dev", "sick-dev", "sts12", "sts13", "sts14")
 LANGUAGES = (("ko", "ko"), ("ko", "en"), ("en", "ko"), ("en", "en"), ("ko", "ko"))  # of a query and its passage
 # SICK is not for commercial use: it is only measured on
-MAX_BIBLE = 4000  # of 31,078 verses: their language is not that of today
+KEPT_BACK = 500
+MADE = ("asked", "gathered")
+MAX_BIBLE = 8000  # of 31,078 verses: their language is not that of today
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,7 @@ class Sets:
     passages: list[Examples]  # sentences and headings with the passage they are from, in both languages
     english: list[Examples]  # texts alone
     korean: list[Examples]
+    held: list[Examples]  # questions and passages that are kept back, to choose settings by
 
     def __str__(self) -> str:
         return "\n".join(
@@ -51,27 +54,42 @@ def reported(data: Path) -> list[Examples]:
     return [*sets, crossed, read_examples(file(data, "nli/xnli-ko-dev"), texts=("premise", "hypothesis"))]
 
 
-def read(data: Path, max_docs: int = 120_000, seed: int = 1) -> Sets:
-    """All of it, cleaned."""
+def read(data: Path, made: Path | None = None, max_docs: int = 240_000, seed: int = 1) -> Sets:
+    """All of it, cleaned; `made` is the folder of questions that were made from sentences."""
     avoid = reported(data)
 
     def clean(examples: Examples) -> Examples:
         return drop_overlap(examples, avoid)
 
+    stsb = [scored(data, "sts/stsb-train", "STSb"), scored(data, "sts/korsts-train", "KorSTS"), crossed(data, "train")]
     sts = [
-        clean(scored(data, "sts/stsb-train", "STSb")),
-        clean(scored(data, "sts/korsts-train", "KorSTS")),
+        joined("STSb in both languages", [clean(each) for each in stsb]),
         clean(scored(data, "sts/klue-sts-train", "KLUE-STS")),
-        clean(crossed(data, "train")),
     ]
     english = read_examples(file(data, "triplets/nli-train"), num_texts=(3, 3))
     korean = triplets_of(clean(read_examples(file(data, "nli/klue-nli-train"), target="labels")))
     pairs = [clean(each) for each in translations(data, max_docs, seed)]
-    asked = [clean(each) for each in questions(data)]
+    found = [clean(each) for each in questions(data)]
     passages = [clean(each) for each in (passages_of(data, 30_000, seed), headings_of(data, seed))]
+    for name in MADE if made is not None else ():
+        assert made is not None
+        pairs_made = read_examples(made / f"{name}.tsv", texts=("query", "passage"))
+        passages.append(clean(replace(pairs_made, name=name)))
+    found, held = kept_back(found)
+    passages, more = kept_back(passages)
     alone = [clean(each) for each in (alone_of(data, "en-sentences", 100_000), alone_of(data, "ko-reviews", 30_000))]
     premises = alone_examples("KLUE premises", korean.texts[0])
-    return Sets(sts, [clean(english), korean], pairs, asked, passages, alone[:1], [alone[1], premises])
+    return Sets(sts, [clean(english), korean], pairs, found, passages, alone[:1], [alone[1], premises], [*held, *more])
+
+
+def kept_back(parts: list[Examples]) -> tuple[list[Examples], list[Examples]]:
+    """All but some rows of each, and those rows."""
+    left, back = [], []
+    for each in parts:
+        is_back = np.arange(len(each)) % max(len(each) // KEPT_BACK, 2) == 0
+        left.append(each.take(np.flatnonzero(~is_back).tolist()))
+        back.append(each.take(np.flatnonzero(is_back).tolist()))
+    return left, back
 
 
 def scored(data: Path, name: str, title: str) -> Examples:

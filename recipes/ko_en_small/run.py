@@ -3,8 +3,12 @@
     python -u -m recipes.ko_en_small.run base E5 DATA BASE                   the vocabulary pruned to Korean and English
     python -u -m recipes.ko_en_small.run scorer MPNET DATA SCORER            GPU: an English cross-encoder learns STS
     python -u -m recipes.ko_en_small.run silver MPNET SCORER DATA SILVER     GPU: it scores pairs and their translations
+    python -u -m recipes.ko_en_small.run asked DATA SILVER/asked.tsv         questions made from sentences of documents
+    python -u -m recipes.ko_en_small.run gathered DATA SILVER/gathered.tsv   and of other sentences
     python -u -m recipes.ko_en_small.run contrast BASE MPNET SILVER DATA OUT    GPU: everything at once
-    python -u -m recipes.ko_en_small.run blend BASE OUT MODEL --share 0.6    between the start and the trained weights
+    python -u -m recipes.ko_en_small.run contrast BASE MPNET SILVER DATA OUT2 --beside OUT    GPU: once more, with both
+    python -u -m recipes.ko_en_small.run chosen BASE OUT [OUT2 ...] SILVER DATA    what shares give on sets kept back
+    python -u -m recipes.ko_en_small.run blend BASE OUT [OUT2 ...] MODEL --share 0.6    weights in between
     python -u -m recipes.ko_en_small.run evaluate MODEL DATA OUT.json [--device cpu]
     python -u -m recipes.ko_en_small.run pack MODEL PARTS --parts 2          parts that fit the limits of a transfer
     python -u -m recipes.ko_en_small.run unpack PARTS OUT
@@ -19,6 +23,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -29,23 +34,28 @@ from munjang import BiEncoder, Dataset, TrainConfig, evaluate, train
 from munjang.checkpoint.prune import prune
 from munjang.cli.train import settings
 from munjang.data.examples import Examples
-from munjang.data.reading import read_examples
 from munjang.data.tables import read_texts
 from munjang.errors import unknown
+from recipes.ko_en_small.asked import asked
+from recipes.ko_en_small.both import Both, neighbours, rescored, softened
 from recipes.ko_en_small.data import Sets, crossed, file, joined, read
-from recipes.ko_en_small.silver import scorer, silver
+from recipes.ko_en_small.gathered import gathered
+from recipes.ko_en_small.silver import scored_silver, scorer, silver
 
 LINES = 307_000  # of each language: what the pieces are counted on
+SHARES = (0.4, 0.5, 0.6, 0.7, 0.8, 1.0)  # of the trained weights
 CONTRAST = TrainConfig(
     max_steps=1500,
     together=True,
     mixing="round_robin",
-    learning_rate=5e-5,
+    learning_rate=8e-5,
     warmup=0.1,
     schedule="cosine",
-    max_length=128,
-    ema=0.999,
+    max_length=320,
+    ema=0.998,
+    batch_tokens=131_072,
     matryoshka=(384, 256, 128, 64),
+    matryoshka_weights=(1.0, 0.4, 0.3, 0.2),
     save_every=200,
     seed=7,
 )
@@ -63,85 +73,114 @@ def base(model: Path, data: Path, out: Path) -> None:
     encoder.save(out)
 
 
-def datasets(sets: Sets, teacher: BiEncoder, start: BiEncoder, silver: list[Examples]) -> dict[str, list[Dataset]]:
+def datasets(sets: Sets, teacher: Any, start: BiEncoder, silver: list[Examples]) -> dict[str, list[Dataset]]:
     """By what may be left out; one batch of each makes up an update.
 
     The English teacher says how close English sentences and their translations are; the start itself, which has seen
-    much Korean, says it of Korean ones, so that what it knows is not lost.
+    much Korean and many passages, says it of those, so that what it knows is not lost.
     """
-    own = {"target": "own"}
+
+    def kl(name: str, parts: list[Examples], size: int, by: Any, **options: Any) -> Dataset:
+        sampler = "no_duplicates" if len(parts[0].texts) > 1 else "random"
+        options = {"target": "own", **options}
+        data = joined(name, parts)
+        return Dataset(
+            data=data, objective="in_batch_kl", batch_size=size, teacher=by, options=options, sampler=sampler
+        )
+
+    english = [each for each in sets.questions if each.name != "Korean questions"]
+    low = {"teacher_temperature": 0.02}  # the start's cosines lie between 0.7 and 1
     return {
         "sts": [
-            Dataset(data=joined("STSb", [sets.sts[0], sets.sts[1], sets.sts[3]]), objective="cosent", batch_size=128),
-            Dataset(data=sets.sts[2], objective="cosent", batch_size=64),
+            Dataset(data=sets.sts[0], objective="cosent", batch_size=192),
+            Dataset(data=sets.sts[1], objective="cosent", batch_size=96),
         ],
-        "silver": [Dataset(data=each, objective="cosent", batch_size=128) for each in silver],
+        "silver": [Dataset(data=each, objective="cosent", batch_size=192) for each in silver],
         "triplets": [Dataset(data=joined("NLI triplets", sets.triplets), objective="in_batch", batch_size=128)],
-        "questions": [Dataset(data=joined("questions", sets.questions), objective="in_batch", batch_size=128)],
-        "passages": [Dataset(data=joined("passages", sets.passages), objective="in_batch", batch_size=96)],
-        "translations": [
-            Dataset(data=each, objective="in_batch_kl", batch_size=192, teacher=teacher, sampler="no_duplicates")
-            for each in sets.translations
+        "questions": [Dataset(data=joined("questions", sets.questions), objective="in_batch", batch_size=96)],
+        "passages": [
+            Dataset(data=joined("passages", sets.passages[:-1]), objective="in_batch", batch_size=96),
+            Dataset(data=sets.passages[-1], objective="in_batch", batch_size=96),  # gathered
         ],
-        "neighbours": [
-            Dataset(data=sets.english[0], objective="in_batch_kl", batch_size=256, teacher=teacher, options=own),
-            Dataset(
-                data=joined("answers", [each for each in sets.questions if each.name != "Korean questions"]),
-                objective="in_batch_kl",
-                batch_size=96,
-                teacher=teacher,
-                options=own,
-            ),
-        ],
-        "korean": [
-            Dataset(
-                data=joined("Korean", sets.korean),
-                objective="in_batch_kl",
-                batch_size=128,
-                teacher=start,
-                # its cosines lie between 0.7 and 1
-                options={**own, "teacher_temperature": 0.02},
-            )
-        ],
+        "translations": [kl(each.name, [each], 192, teacher, target="first") for each in sets.translations],
+        "neighbours": [kl("English", sets.english, 192, teacher), kl("answers", english, 64, teacher)],
+        "korean": [kl("Korean", sets.korean, 128, start, **low), kl("found", sets.passages, 96, start, **low)],
     }
 
 
 def contrast(
-    model: Path, teacher: Path, silver: Path, data: Path, out: Path, changes: dict[str, Any], without: list[str]
+    model: Path,
+    teacher: Path,
+    silver: Path,
+    data: Path,
+    out: Path,
+    changes: dict[str, Any],
+    without: list[str],
+    beside: Path | None = None,
 ) -> None:
-    """All data at once, a batch of each kind an update."""
-    sets = read(data)
-    print(sets, flush=True)
-    parts = datasets(sets, BiEncoder.load(teacher), BiEncoder.load(model), scored_silver(silver))
-    for name in without:
-        if name not in parts:
-            raise unknown("part of the data", name, parts)
-    chosen = [each for name, part in parts.items() if name not in without for each in part]
+    """All data at once, a batch of each kind an update; `beside`, an earlier round's model, teaches too."""
+    chosen = prepared(model, teacher, silver, data, without, beside)
     encoder = BiEncoder.load(model, dtype="float32")
     train(encoder, chosen, config=replace(CONTRAST, output=str(out), accumulate=len(chosen), **changes))
 
 
-def blend(start: Path, trained: Path, out: Path, share: float) -> None:
-    """Weights on the way from the start to the trained ones: what the start could do besides comes back.
+def prepared(
+    model: Path, teacher: Path, silver: Path, data: Path, without: list[str], beside: Path | None
+) -> list[Dataset]:
+    """What a round learns from."""
+    sets = read(data, silver)
+    print(sets, flush=True)
+    judged = scored_silver(silver)
+    pairs, start, english = judged.pairs, BiEncoder.load(model), BiEncoder.load(teacher)
+    both = None if beside is None else Both(english, BiEncoder.load(beside))
+    if both is not None:
+        pairs = [*rescored(both, judged.pairs, judged.english), neighbours(both, data)]
+        sets = replace(sets, sts=[softened(both, sets.sts[0], data), sets.sts[1]])
+    parts = datasets(sets, both or english, start, pairs)
+    for name in without:
+        if name not in parts:
+            raise unknown("part of the data", name, parts)
+    return [each for name, part in parts.items() if name not in without for each in part]
 
-    As WiSE-FT does (Wortsman et al. 2022). Figures: docs/log.md.
+
+def blend(start: Path, *folders: Path, share: float) -> None:
+    """Weights on the way from the start to the mean of trained ones: what the start could do besides comes back.
+
+    As WiSE-FT and model soups do (Wortsman et al. 2022). Figures: docs/log.md.
     """
-    shutil.copytree(trained, out, dirs_exist_ok=True)
-    first, last = (load_file(folder / "model.safetensors") for folder in (start, trained))
-    mixed = {name: first[name].float().lerp(value.float(), share) for name, value in last.items()}
+    *trained, out = folders
+    shutil.copytree(trained[0], out, dirs_exist_ok=True)
+    first, *others = (load_file(folder / "model.safetensors") for folder in (start, *trained))
+    mixed = {
+        name: value.float().lerp(torch.stack([other[name].float() for other in others]).mean(0), share)
+        for name, value in first.items()
+    }
     save_file(mixed, out / "model.safetensors", {"format": "pt"})
 
 
-def scored_silver(folder: Path) -> list[Examples]:
-    """The pairs that a cross-encoder has scored: English ones, and Korean and crossed ones."""
-    source = folder / "silver-en-ko.tsv"
-    pairs = (("sentence1_ko", "sentence2_ko"), ("sentence1_en", "sentence2_ko"), ("sentence1_ko", "sentence2_en"))
-    scale: dict[str, Any] = {"target": "scores", "score_range": (0.0, 1.0)}
-    parts = [read_examples(source, texts=columns, **scale) for columns in pairs]
-    korean = joined("silver Korean and crossed", [parts[0], parts[0], parts[1], parts[2]])
-    english = read_examples(folder / "silver-en.tsv", texts=("sentence1", "sentence2"), **scale)
-    both = read_examples(source, texts=("sentence1_en", "sentence2_en"), **scale)
-    return [korean, joined("silver English", [english, both])]
+def chosen(start: Path, *paths: Path, device: str | None) -> None:
+    """What shares of the trained weights give, on what is not reported: to choose the share of `blend` by.
+
+    STS dev sets, and the mean reciprocal rank of a passage among all those that were kept back.
+    """
+    *trained, silver, data = paths
+    held = read(data, silver).held
+    for share in SHARES:
+        with TemporaryDirectory() as folder:
+            blend(start, *trained, Path(folder), share=share)
+            encoder = BiEncoder.load(folder, device)
+        scores = {each.name: _rank(encoder, each) for each in held}
+        for name in ("stsb-dev", "korsts-dev"):
+            scores[name] = evaluate(encoder, file(data, f"sts/{name}"), kind="sts").score
+        scores["crossed"] = evaluate(encoder, crossed(data, "dev"), kind="sts").score
+        print(share, {name: round(100 * score, 2) for name, score in scores.items()}, flush=True)
+
+
+def _rank(encoder: BiEncoder, pairs: Examples) -> float:
+    queries, passages = (encoder.encode(list(column), normalize=True) for column in pairs.texts)
+    scores = queries @ passages.T
+    ranks = (scores >= scores.diagonal()[:, None]).sum(1)
+    return float((1 / ranks).mean())
 
 
 def measure(model: Path, data: Path, out: Path, device: str | None) -> None:
@@ -163,7 +202,7 @@ def measure(model: Path, data: Path, out: Path, device: str | None) -> None:
 
 
 def pack(model: Path, out: Path, parts: int) -> None:
-    """Weights in half precision, spread over folders; everything else in the first."""
+    """Weights in half precision, spread over folders; everything else, a head's weights too, in the first."""
     weights = {name: tensor.half() for name, tensor in load_file(model / "model.safetensors").items()}
     sizes = np.cumsum([tensor.numel() for tensor in weights.values()])
     part_of = np.minimum((sizes - 1) * parts // sizes[-1], parts - 1)
@@ -172,7 +211,11 @@ def pack(model: Path, out: Path, parts: int) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         some = {name: tensor for (name, tensor), at in zip(weights.items(), part_of, strict=True) if at == part}
         save_file(some, folder / "weights.safetensors")
-    shutil.copytree(model, out / "part0/rest", ignore=shutil.ignore_patterns("*.safetensors"), dirs_exist_ok=True)
+
+    def weights_of(folder: str, names: list[str]) -> list[str]:
+        return [name for name in names if Path(folder) == model and name == "model.safetensors"]
+
+    shutil.copytree(model, out / "part0/rest", ignore=weights_of, dirs_exist_ok=True)
 
 
 def unpack(parts: Path, out: Path) -> None:
@@ -188,7 +231,10 @@ STAGES: dict[str, Callable[..., None]] = {
     "base": base,
     "scorer": scorer,
     "silver": silver,
+    "asked": asked,
+    "gathered": gathered,
     "contrast": contrast,
+    "chosen": chosen,
     "blend": blend,
     "evaluate": measure,
     "pack": pack,
@@ -204,11 +250,13 @@ def main() -> None:
     parser.add_argument("--device", help="of evaluate")
     parser.add_argument("--parts", type=int, default=2, help="of pack")
     parser.add_argument("--set", nargs="*", default=[], help="settings of the training, KEY=VALUE")
+    parser.add_argument("--beside", type=Path, help="a model that teaches in contrast too: what an earlier round gave")
     parser.add_argument("--without", nargs="*", default=[], help="parts of the data that contrast leaves out")
     options = parser.parse_args()
     more: dict[str, dict[str, Any]] = {
-        "contrast": {"changes": settings(options.set), "without": options.without},
+        "contrast": {"changes": settings(options.set), "without": options.without, "beside": options.beside},
         "blend": {"share": options.share},
+        "chosen": {"device": options.device},
         "evaluate": {"device": options.device},
         "pack": {"parts": options.parts},
     }

@@ -6,8 +6,10 @@ random sentences would all be unlike: most are neighbours by the vectors of a bi
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
+import torch
 
 from munjang import BiEncoder, CrossEncoder, TrainConfig, train
 from munjang.data.examples import Examples
@@ -15,14 +17,29 @@ from munjang.data.reading import drop_overlap, read_examples
 from munjang.data.writing import columns_of, write_table
 from munjang.training.nearest import nearest
 from munjang.training.tasks import Dataset
-from munjang.types import Ints
+from munjang.types import Floats, Ints
 from recipes.ko_en_small.data import alone_of, file, joined, read_table, reported, scored
 
 SCORER = TrainConfig(
     epochs=4, batch_size=32, learning_rate=3e-5, warmup=0.1, max_length=128, seed=7, save_every=100_000
 )
 NEAR = (1, 2, 3, 5, 8)  # which neighbours a sentence is paired with
+SIDES = (
+    ("sentence1_en", "sentence2_en"),
+    ("sentence1_ko", "sentence2_ko"),
+    ("sentence1_en", "sentence2_ko"),
+    ("sentence1_ko", "sentence2_en"),
+)
 MAX_NLI, MAX_DOCS, MAX_ENGLISH = 60_000, 15_000, 20_000
+
+
+class Finder(Protocol):
+    """Vectors of texts."""
+
+    @property
+    def device(self) -> torch.device: ...
+
+    def encode(self, texts: list[str], *, progress: bool | None = None) -> Floats: ...
 
 
 @dataclass(frozen=True)
@@ -57,8 +74,8 @@ def silver(bi: Path, cross: Path, data: Path, out: Path) -> None:
     english = alone_of(data, "en-sentences", 200_000).texts[0]
     parts = [
         near(finder, [general["en"][row] for row in rows], [general["ko"][row] for row in rows], seed=1),
-        near(finder, [docs["en"][row] for row in chosen], [docs["ko"][row] for row in chosen], seed=2, num_near=2),
-        near(finder, english[:MAX_ENGLISH], None, seed=3, num_near=3),
+        near(finder, [docs["en"][row] for row in chosen], [docs["ko"][row] for row in chosen], seed=2, ranks=NEAR[:2]),
+        near(finder, english[:MAX_ENGLISH], None, seed=3, ranks=NEAR[:3]),
         entailed(data),
     ]
     for name, some in (("silver-en", parts[2:]), ("silver-en-ko", parts[:2])):
@@ -69,7 +86,30 @@ def silver(bi: Path, cross: Path, data: Path, out: Path) -> None:
         print(f"{name}: {len(table):,} pairs, scores {np.quantile(table.scores, (0.1, 0.5, 0.9)).round(3)}", flush=True)
 
 
-def near(finder: BiEncoder, english: list[str], korean: list[str] | None, seed: int, num_near: int = 5) -> Pairs:
+@dataclass(frozen=True)
+class Silver:
+    """Pairs that a cross-encoder has scored, and the English that it read."""
+
+    pairs: list[Examples]
+    english: list[Examples]
+
+
+def scored_silver(folder: Path) -> Silver:
+    """Korean and crossed pairs, and English ones."""
+    source = folder / "silver-en-ko.tsv"
+    scale: dict[str, Any] = {"target": "scores", "score_range": (0.0, 1.0)}
+    both, korean, one, other = (read_examples(source, texts=columns, **scale) for columns in SIDES)
+    english = read_examples(folder / "silver-en.tsv", texts=("sentence1", "sentence2"), **scale)
+    pairs = [
+        joined("silver Korean and crossed", [korean, korean, one, other]),
+        joined("silver English", [english, both]),
+    ]
+    return Silver(pairs, [joined("English", [both] * 4), pairs[1]])
+
+
+def near(
+    finder: Finder, english: list[str], korean: list[str] | None, seed: int, ranks: tuple[int, ...] = NEAR
+) -> Pairs:
     """Each sentence with some of its neighbours and with one at random."""
     random = np.random.default_rng(seed)
     first = dict(zip(reversed(english), reversed(range(len(english))), strict=True))  # equal sentences once
@@ -78,8 +118,8 @@ def near(finder: BiEncoder, english: list[str], korean: list[str] | None, seed: 
     korean = None if korean is None else [korean[row] for row in kept]
     vectors = finder.encode(english, progress=True)
     itself = np.arange(len(english))
-    _, places = nearest(vectors, vectors, max(NEAR), "cosine", (itself, itself), finder.device)
-    pairs = [(row, int(places[row, at - 1])) for row in range(len(english)) for at in NEAR[:num_near]]
+    _, places = nearest(vectors, vectors, max(ranks), "cosine", (itself, itself), finder.device)
+    pairs = [(row, int(places[row, at - 1])) for row in range(len(english)) for at in ranks]
     pairs += [(row, int(other)) for row, other in enumerate(random.integers(0, len(english), len(english)))]
     unique = np.array(sorted({(min(pair), max(pair)) for pair in pairs if pair[0] != pair[1]}))
     return Pairs(english, korean, unique[:, 0], unique[:, 1])

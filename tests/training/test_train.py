@@ -330,6 +330,19 @@ def test_matryoshka_vectors_are_good_when_cut(tiny_bert: Path) -> None:
     assert shares[32, 4] > shares[()] + 0.1
 
 
+def test_a_matryoshka_dimension_of_no_weight_changes_nothing(tiny_bert: Path) -> None:
+    rows = pairs(12)
+    found = []
+    for settings in ({}, {"matryoshka": (32, 4), "matryoshka_weights": (1.0, 0.0)}, {"matryoshka": (32, 4)}):
+        learned = BiEncoder.load(tiny_bert, "cpu")
+        train(learned, rows, "in_batch", quiet(epochs=3, batch_size=12, learning_rate=3e-3, dropout=0.0, **settings))
+        found.append(learned.encode(TEXTS))
+    assert np.abs(found[1] - found[0]).max() < 1e-5
+    assert np.abs(found[2] - found[0]).max() > 1e-3
+    with pytest.raises(InputError, match="1 weights for 2 dims"):
+        train(learned, rows, "in_batch", quiet(matryoshka=(32, 4), matryoshka_weights=(1.0,)))
+
+
 def test_a_model_through_transformers_is_trained(make: Callable[..., Path], tmp_path: Path) -> None:
     model, output = BiEncoder.load(make("qwen3", pooling="lasttoken"), "cpu"), tmp_path / "model"
     rows = pairs(10)
