@@ -39,6 +39,7 @@ SETS = {
     **{f"sts{year}": f"STS 20{year}" for year in (12, 13, 14)},
     "korquad": "KorQuAD, passages",
     "cranfield": "Cranfield",
+    "mixed-dev": "STS benchmark, dev: Korean sentences, English translations, Korean distractors",
     "stackoverflow": "StackOverflow, clusters",
 }
 PAIRS_DATA = ("stsb", "korsts", "klue-sts", "snli", "mnli", "klue-nli", "en-ko-general", "en-ko-docs")
@@ -69,7 +70,7 @@ STORIES = {
     "ko-en-reranker": Story(
         "a small Korean-English re-ranker",
         "A cross-encoder: how well a passage answers a question, in Korean and English, to order what a search found.",
-        (*PAIRS_DATA, *QUESTIONS, TEACHER),
+        (*PAIRS_DATA, *QUESTIONS, "en-sentences", TEACHER),
         ("sentence-transformers", "cross-encoder", "text-ranking"),
         'from munjang import CrossEncoder\n\nscorer = CrossEncoder.load()  # or CrossEncoder.load("ko-en-reranker")\n'
         'hits = scorer.rank("How fast is light?", ["빛은 1초에 30만 km를 간다.", "A feather is light."])',

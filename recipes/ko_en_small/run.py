@@ -1,5 +1,7 @@
 """ko-en-small, stage by stage: from multilingual-e5-small and the data folder to a small Korean-English encoder.
 
+    python -u -m recipes.ko_en_small.run all E5 MPNET DATA WORK              every stage that is not done yet
+
     python -u -m recipes.ko_en_small.run base E5 DATA BASE                   the vocabulary pruned to Korean and English
     python -u -m recipes.ko_en_small.run scorer MPNET DATA SCORER            GPU: an English cross-encoder learns STS
     python -u -m recipes.ko_en_small.run silver MPNET SCORER DATA SILVER     GPU: it scores pairs and their translations
@@ -7,8 +9,9 @@
     python -u -m recipes.ko_en_small.run gathered DATA SILVER/gathered.tsv   and of other sentences
     python -u -m recipes.ko_en_small.run contrast BASE MPNET SILVER DATA OUT    GPU: everything at once
     python -u -m recipes.ko_en_small.run contrast BASE MPNET SILVER DATA OUT2 --beside OUT    GPU: once more, with both
+    python -u -m recipes.ko_en_small.run contrast BASE MPNET SILVER DATA OUT3 --beside OUT --begin OUT
     python -u -m recipes.ko_en_small.run chosen BASE OUT [OUT2 ...] SILVER DATA    what shares give on sets kept back
-    python -u -m recipes.ko_en_small.run blend BASE OUT [OUT2 ...] MODEL --share 0.6    weights in between
+    python -u -m recipes.ko_en_small.run blend BASE OUT [OUT2 ...] MODEL --share 0.5    weights in between
     python -u -m recipes.ko_en_small.run evaluate MODEL DATA OUT.json [--device cpu]
     python -u -m recipes.ko_en_small.run pack MODEL PARTS --parts 2          parts that fit the limits of a transfer
     python -u -m recipes.ko_en_small.run unpack PARTS OUT
@@ -18,19 +21,12 @@ change a stage's settings, `--without silver neighbours` leaves parts of the dat
 """
 
 import argparse
-import json
-import shutil
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
-import numpy as np
-import torch
-from safetensors.torch import load_file, save_file
-
-from munjang import BiEncoder, Dataset, TrainConfig, evaluate, train
+from munjang import BiEncoder, Dataset, TrainConfig, train
 from munjang.checkpoint.prune import prune
 from munjang.cli.train import settings
 from munjang.data.examples import Examples
@@ -38,12 +34,13 @@ from munjang.data.tables import read_texts
 from munjang.errors import unknown
 from recipes.ko_en_small.asked import asked
 from recipes.ko_en_small.both import Both, neighbours, rescored, softened
-from recipes.ko_en_small.data import Sets, crossed, file, joined, read
+from recipes.ko_en_small.data import Sets, joined, read
 from recipes.ko_en_small.gathered import gathered
+from recipes.ko_en_small.measure import chosen, measure
 from recipes.ko_en_small.silver import scored_silver, scorer, silver
+from recipes.weights import blend, pack, unpack
 
 LINES = 307_000  # of each language: what the pieces are counted on
-SHARES = (0.4, 0.5, 0.6, 0.7, 0.8, 1.0)  # of the trained weights
 CONTRAST = TrainConfig(
     max_steps=1500,
     together=True,
@@ -59,6 +56,10 @@ CONTRAST = TrainConfig(
     save_every=200,
     seed=7,
 )
+# The third round goes on from the first one, with what teaches similarity
+THIRD = {"learning_rate": 6e-5, "seed": 11}
+WITHOUT = ["questions", "passages", "korean"]
+SHARE = 0.5  # of the trained weights in the model: docs/results.md
 
 
 def base(model: Path, data: Path, out: Path) -> None:
@@ -117,10 +118,14 @@ def contrast(
     changes: dict[str, Any],
     without: list[str],
     beside: Path | None = None,
+    begin: Path | None = None,
 ) -> None:
-    """All data at once, a batch of each kind an update; `beside`, an earlier round's model, teaches too."""
+    """All data at once, a batch of each kind an update.
+
+    `beside`, an earlier round's model, teaches too; `begin` has the weights to go on from instead of the model's.
+    """
     chosen = prepared(model, teacher, silver, data, without, beside)
-    encoder = BiEncoder.load(model, dtype="float32")
+    encoder = BiEncoder.load(begin or model, dtype="float32")
     train(encoder, chosen, config=replace(CONTRAST, output=str(out), accumulate=len(chosen), **changes))
 
 
@@ -143,91 +148,34 @@ def prepared(
     return [each for name, part in parts.items() if name not in without for each in part]
 
 
-def blend(start: Path, *folders: Path, share: float) -> None:
-    """Weights on the way from the start to the mean of trained ones: what the start could do besides comes back.
-
-    As WiSE-FT and model soups do (Wortsman et al. 2022). Figures: docs/log.md.
-    """
-    *trained, out = folders
-    shutil.copytree(trained[0], out, dirs_exist_ok=True)
-    first, *others = (load_file(folder / "model.safetensors") for folder in (start, *trained))
-    mixed = {
-        name: value.float().lerp(torch.stack([other[name].float() for other in others]).mean(0), share)
-        for name, value in first.items()
-    }
-    save_file(mixed, out / "model.safetensors", {"format": "pt"})
-
-
-def chosen(start: Path, *paths: Path, device: str | None) -> None:
-    """What shares of the trained weights give, on what is not reported: to choose the share of `blend` by.
-
-    STS dev sets, and the mean reciprocal rank of a passage among all those that were kept back.
-    """
-    *trained, silver, data = paths
-    held = read(data, silver).held
-    for share in SHARES:
-        with TemporaryDirectory() as folder:
-            blend(start, *trained, Path(folder), share=share)
-            encoder = BiEncoder.load(folder, device)
-        scores = {each.name: _rank(encoder, each) for each in held}
-        for name in ("stsb-dev", "korsts-dev"):
-            scores[name] = evaluate(encoder, file(data, f"sts/{name}"), kind="sts").score
-        scores["crossed"] = evaluate(encoder, crossed(data, "dev"), kind="sts").score
-        print(share, {name: round(100 * score, 2) for name, score in scores.items()}, flush=True)
-
-
-def _rank(encoder: BiEncoder, pairs: Examples) -> float:
-    queries, passages = (encoder.encode(list(column), normalize=True) for column in pairs.texts)
-    scores = queries @ passages.T
-    ranks = (scores >= scores.diagonal()[:, None]).sum(1)
-    return float((1 / ranks).mean())
-
-
-def measure(model: Path, data: Path, out: Path, device: str | None) -> None:
-    """Every reported set, as `munjang evaluate` measures it."""
-    encoder = BiEncoder.load(model, device)
-    found: dict[str, Any] = {}
-    for name in ("stsb-test", "korsts-test", "stsb-dev", "korsts-dev", "sts12", "sts13", "sts14", "sick-dev"):
-        ranges = {"score_range": (1.0, 5.0)} if name.startswith("sick") else {}
-        texts = {"texts": ("sentence1", "sentence2")}
-        found[name] = evaluate(encoder, file(data, f"sts/{name}"), kind="sts", **ranges, **texts)
-    found["crossed-dev"] = evaluate(encoder, crossed(data, "dev"), kind="sts")
-    for name in ("korquad", "cranfield"):
-        found[name] = evaluate(encoder, data / "retrieval" / name, kind="retrieval")
-    found["stackoverflow"] = evaluate(encoder, file(data, "clustering/stackoverflow"), kind="clustering", max_rows=5000)
-    record = {name: asdict(report) for name, report in found.items()}
-    out.write_text(json.dumps({"model": model.name, "reports": record}, indent=1, default=str))
-    for name, report in found.items():
-        print(f"{name:14} {report.main} {100 * report.score:.2f}", flush=True)
-
-
-def pack(model: Path, out: Path, parts: int) -> None:
-    """Weights in half precision, spread over folders; everything else, a head's weights too, in the first."""
-    weights = {name: tensor.half() for name, tensor in load_file(model / "model.safetensors").items()}
-    sizes = np.cumsum([tensor.numel() for tensor in weights.values()])
-    part_of = np.minimum((sizes - 1) * parts // sizes[-1], parts - 1)
-    for part in range(parts):
-        folder = out / f"part{part}"
-        folder.mkdir(parents=True, exist_ok=True)
-        some = {name: tensor for (name, tensor), at in zip(weights.items(), part_of, strict=True) if at == part}
-        save_file(some, folder / "weights.safetensors")
-
-    def weights_of(folder: str, names: list[str]) -> list[str]:
-        return [name for name in names if Path(folder) == model and name == "model.safetensors"]
-
-    shutil.copytree(model, out / "part0/rest", ignore=weights_of, dirs_exist_ok=True)
-
-
-def unpack(parts: Path, out: Path) -> None:
-    """The folder that `pack` took apart."""
-    shutil.copytree(parts / "part0/rest", out, dirs_exist_ok=True)
-    weights: dict[str, torch.Tensor] = {}
-    for path in sorted(parts.glob("part*/weights.safetensors")):
-        weights |= {name: tensor.float() for name, tensor in load_file(path).items()}
-    save_file(weights, out / "model.safetensors", {"format": "pt"})
+def everything(e5: Path, mpnet: Path, data: Path, work: Path) -> None:
+    """All stages in their order; what is there already is not made again."""
+    start, made, rounds = work / "base", work / "silver", [work / f"round{number}" for number in (1, 2, 3)]
+    made.mkdir(parents=True, exist_ok=True)
+    taught = (start, mpnet, made, data)
+    stages: list[tuple[Path, Callable[[], None]]] = [
+        (start, lambda: base(e5, data, start)),
+        (made / "asked.tsv", lambda: asked(data, made / "asked.tsv")),
+        (made / "gathered.tsv", lambda: gathered(data, made / "gathered.tsv")),
+        (work / "scorer", lambda: scorer(mpnet, data, work / "scorer")),
+        (made / "silver-en-ko.tsv", lambda: silver(mpnet, work / "scorer", data, made)),
+        (rounds[0], lambda: contrast(*taught, rounds[0], {}, [])),
+        (work / "beside", lambda: blend(start, rounds[0], work / "beside", share=0.7)),
+        (rounds[1], lambda: contrast(*taught, rounds[1], {"learning_rate": 1e-4}, [], work / "beside")),
+        (rounds[2], lambda: contrast(*taught, rounds[2], THIRD, WITHOUT, work / "beside", rounds[0])),
+        (work / "model", lambda: blend(start, *rounds, work / "model", share=SHARE)),
+        (work / "scores.json", lambda: measure(work / "model", data, work / "scores.json", None)),
+    ]
+    for path, make in stages:
+        if path.exists():
+            print(f"{path} is there", flush=True)
+        else:
+            print(f"{path} ...", flush=True)
+            make()
 
 
 STAGES: dict[str, Callable[..., None]] = {
+    "all": everything,
     "base": base,
     "scorer": scorer,
     "silver": silver,
@@ -246,15 +194,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("stage", choices=list(STAGES))
     parser.add_argument("paths", type=Path, nargs="+")
-    parser.add_argument("--share", type=float, default=0.6, help="of the trained weights in blend")
+    parser.add_argument("--share", type=float, default=SHARE, help="of the trained weights in blend")
     parser.add_argument("--device", help="of evaluate")
     parser.add_argument("--parts", type=int, default=2, help="of pack")
     parser.add_argument("--set", nargs="*", default=[], help="settings of the training, KEY=VALUE")
     parser.add_argument("--beside", type=Path, help="a model that teaches in contrast too: what an earlier round gave")
+    parser.add_argument("--begin", type=Path, help="weights that contrast goes on from (default: those of its model)")
     parser.add_argument("--without", nargs="*", default=[], help="parts of the data that contrast leaves out")
     options = parser.parse_args()
+    rounds = {"beside": options.beside, "begin": options.begin}
     more: dict[str, dict[str, Any]] = {
-        "contrast": {"changes": settings(options.set), "without": options.without, "beside": options.beside},
+        "contrast": {"changes": settings(options.set), "without": options.without, **rounds},
         "blend": {"share": options.share},
         "chosen": {"device": options.device},
         "evaluate": {"device": options.device},

@@ -1,0 +1,75 @@
+"""What ko-en-small is measured on, and by what the share of the trained weights is chosen."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from munjang import BiEncoder, evaluate
+from munjang.data.examples import Examples
+from munjang.evaluation.kinds.corpus import Retrieval
+from recipes.ko_en_small.data import crossed, file, read, read_table
+from recipes.weights import blend
+
+SHARES = (0.4, 0.5, 0.6, 0.7, 0.8, 1.0)  # of the trained weights
+
+
+def chosen(start: Path, *paths: Path, device: str | None) -> None:
+    """What shares of the trained weights give, on what is not reported: to choose the share of `blend` by.
+
+    STS dev sets, and the mean reciprocal rank of a passage among all those that were kept back.
+    """
+    *trained, silver, data = paths
+    held = read(data, silver).held
+    for share in SHARES:
+        with TemporaryDirectory() as folder:
+            blend(start, *trained, Path(folder), share=share)
+            encoder = BiEncoder.load(folder, device)
+        scores = {each.name: _rank(encoder, each) for each in held}
+        for name in ("stsb-dev", "korsts-dev"):
+            scores[name] = evaluate(encoder, file(data, f"sts/{name}"), kind="sts").score
+        scores["crossed"] = evaluate(encoder, crossed(data, "dev"), kind="sts").score
+        print(share, {name: round(100 * score, 2) for name, score in scores.items()}, flush=True)
+
+
+def _rank(encoder: BiEncoder, pairs: Examples) -> float:
+    queries, passages = (encoder.encode(list(column), normalize=True) for column in pairs.texts)
+    scores = queries @ passages.T
+    ranks = (scores >= scores.diagonal()[:, None]).sum(1)
+    return float((1 / ranks).mean())
+
+
+def measure(model: Path, data: Path, out: Path, device: str | None) -> None:
+    """Every reported set, as `munjang evaluate` measures it."""
+    encoder = BiEncoder.load(model, device)
+    found: dict[str, Any] = {}
+    for name in ("stsb-test", "korsts-test", "stsb-dev", "korsts-dev", "sts12", "sts13", "sts14", "sick-dev"):
+        ranges = {"score_range": (1.0, 5.0)} if name.startswith("sick") else {}
+        texts = {"texts": ("sentence1", "sentence2")}
+        found[name] = evaluate(encoder, file(data, f"sts/{name}"), kind="sts", **ranges, **texts)
+    found["crossed-dev"] = evaluate(encoder, crossed(data, "dev"), kind="sts")
+    for name in ("korquad", "cranfield"):
+        found[name] = evaluate(encoder, data / "retrieval" / name, kind="retrieval")
+    found["mixed-dev"] = evaluate(encoder, mixed(data), kind="retrieval")
+    found["stackoverflow"] = evaluate(encoder, file(data, "clustering/stackoverflow"), kind="clustering", max_rows=5000)
+    record = {name: asdict(report) for name, report in found.items()}
+    out.write_text(json.dumps({"model": model.name, "reports": record}, indent=1, default=str))
+    for name, report in found.items():
+        print(f"{name:14} {report.main} {100 * report.score:.2f}", flush=True)
+
+
+def mixed(data: Path, count: int = 500) -> Retrieval:
+    """Korean sentences look for their English translations among Korean distractors, three for each of them.
+
+    A model that first of all asks for the language finds Korean sentences about something else.
+    """
+    table = read_table(file(data, "sts/stsb-en-ko-dev"), ("sentence1_en", "sentence1_ko", "sentence2_ko"))
+    english = dict(zip(table["sentence1_ko"], table["sentence1_en"], strict=True))
+    asked = [text for text in english if text not in table["sentence2_ko"]][:count]
+    distractors = [text for text in dict.fromkeys([*english, *table["sentence2_ko"]]) if text not in set(asked)]
+    corpus = {f"en{place}": english[text] for place, text in enumerate(asked)}
+    corpus |= {f"ko{place}": text for place, text in enumerate(distractors[: 3 * count])}
+    queries = {str(place): text for place, text in enumerate(asked)}
+    right = {place: {f"en{place}": 1.0} for place in queries}
+    return Retrieval("Korean questions, English answers, Korean distractors", corpus, queries, right)
