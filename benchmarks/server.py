@@ -55,7 +55,7 @@ def plain_app(path: str) -> Any:
 def commands(options: argparse.Namespace) -> dict[str, list[str]]:
     """How to start each server; the port is put behind."""
     model = str(options.model)
-    ours = [sys.executable, "-m", "munjang.cli", "serve", "--quiet", "--model", f"{NAME}={model}"]
+    ours = [sys.executable, "-m", "munjang", "serve", "--quiet", "--model", f"{NAME}={model}"]
     found = {
         "sentence-transformers": [sys.executable, "-m", "benchmarks.server", "--plain", "--model", model],
         "munjang": [*ours, "--port"],

@@ -2,7 +2,7 @@
 
 munjang train bert-folder nli.tsv -o nli-model --objective classification --evaluate sts-dev.tsv
 munjang train --config run.toml            # the same settings in a file, several datasets as [[datasets]]
-torchrun --nproc-per-node 4 -m munjang.cli train --config run.toml
+torchrun --nproc-per-node 4 -m munjang train --config run.toml
 """
 
 import os

@@ -139,7 +139,7 @@ def test_several_inputs(source: Path, tmp_path: Path, tiny_bert: Path) -> None:
 
 def start(arguments: list[str]) -> "subprocess.Popen[str]":
     """The same command as a process of its own."""
-    command = [sys.executable, "-m", "munjang.cli", *arguments]
+    command = [sys.executable, "-m", "munjang", *arguments]
     return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
 
 

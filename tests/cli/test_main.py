@@ -10,7 +10,7 @@ import pytest
 import munjang
 from munjang.cli import VERBS, main
 
-COMMAND = [sys.executable, "-m", "munjang.cli"]
+COMMAND = [sys.executable, "-m", "munjang"]
 
 
 def test_help_names_every_verb(capsys: pytest.CaptureFixture[str]) -> None:

@@ -119,7 +119,7 @@ def test_sigterm_during_work(tiny_bert: Path, make: Callable[..., Path], tmp_pat
     ranker = make("bert", kind="cross", num_labels=1)
     models = ["--model", f"tiny={tiny_bert}", "--reranker", f"ranker={ranker}"]
     # batches so small that the work takes far longer than the signal
-    command = [sys.executable, "-m", "munjang.cli", "serve", "--port", "0", *models, "--max-batch-tokens", "100"]
+    command = [sys.executable, "-m", "munjang", "serve", "--port", "0", *models, "--max-batch-tokens", "100"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", KEY_VARIABLE: "the-key"}
     log = tmp_path / "log"
     with log.open("w") as errors:

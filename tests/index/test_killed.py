@@ -31,7 +31,7 @@ def test_killed_and_run_again(tmp_path: Path, tiny_bert: Path) -> None:
     arguments = ["index", "build", str(place), str(source), "--model", str(tiny_bert), "--device", "cpu", "--quiet"]
     counts = []
     for num_files in (1, 2, 3):  # killed as soon as so many data files are there, whatever was being written
-        with subprocess.Popen([sys.executable, "-m", "munjang.cli", *arguments], stderr=subprocess.PIPE) as process:
+        with subprocess.Popen([sys.executable, "-m", "munjang", *arguments], stderr=subprocess.PIPE) as process:
             deadline = time.monotonic() + 120
             while len(list(place.glob("**/data/*.lance"))) < num_files:
                 assert process.poll() is None, process.stderr and process.stderr.read()

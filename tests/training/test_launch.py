@@ -22,7 +22,7 @@ def start(number: int, *given: str) -> None:
     """The command in so many processes on this machine."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(number)]
-    command += ["-m", "munjang.cli", "train", *given]
+    command += ["-m", "munjang", "train", *given]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=400)
     assert done.returncode == 0, done.stderr[-3000:]
 

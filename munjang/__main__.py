@@ -1,0 +1,5 @@
+"""The same as `munjang`, for an interpreter chosen by hand: python -m munjang encode ..."""
+
+from munjang.cli import main
+
+raise SystemExit(main())

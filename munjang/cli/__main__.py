@@ -1,5 +1,0 @@
-"""The same as `munjang`, for an interpreter chosen by hand: python -m munjang.cli encode ..."""
-
-from munjang.cli import main
-
-raise SystemExit(main())
