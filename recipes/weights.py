@@ -17,8 +17,8 @@ def blend(start: Path, *folders: Path, share: float) -> None:
     shutil.copytree(trained[0], out, dirs_exist_ok=True)
     first, *others = (load_file(folder / "model.safetensors") for folder in (start, *trained))
     mixed = {
-        name: value.float().lerp(torch.stack([other[name].float() for other in others]).mean(0), share)
-        for name, value in first.items()
+        name: first[name].float().lerp(torch.stack([other[name].float() for other in others]).mean(0), share)
+        for name in others[0]
     }
     save_file(mixed, out / "model.safetensors", {"format": "pt"})
 

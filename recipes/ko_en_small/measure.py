@@ -40,9 +40,9 @@ def _rank(encoder: BiEncoder, pairs: Examples) -> float:
     return float((1 / ranks).mean())
 
 
-def measure(model: Path, data: Path, out: Path, device: str | None) -> None:
+def measure(model: Path, data: Path, out: Path, device: str | None, dtype: str | None = None) -> None:
     """Every reported set, as `munjang evaluate` measures it."""
-    encoder = BiEncoder.load(model, device)
+    encoder = BiEncoder.load(model, device, dtype)
     found: dict[str, Any] = {}
     for name in ("stsb-test", "korsts-test", "stsb-dev", "korsts-dev", "sts12", "sts13", "sts14", "sick-dev"):
         ranges = {"score_range": (1.0, 5.0)} if name.startswith("sick") else {}
@@ -54,7 +54,9 @@ def measure(model: Path, data: Path, out: Path, device: str | None) -> None:
     found["mixed-dev"] = evaluate(encoder, mixed(data), kind="retrieval")
     found["stackoverflow"] = evaluate(encoder, file(data, "clustering/stackoverflow"), kind="clustering", max_rows=5000)
     record = {name: asdict(report) for name, report in found.items()}
-    out.write_text(json.dumps({"model": model.name, "reports": record}, indent=1, default=str))
+    out.write_text(
+        json.dumps({"model": model.name, "dtype": dtype or "as loaded", "reports": record}, indent=1, default=str)
+    )
     for name, report in found.items():
         print(f"{name:14} {report.main} {100 * report.score:.2f}", flush=True)
 

@@ -196,6 +196,7 @@ def main() -> None:
     parser.add_argument("paths", type=Path, nargs="+")
     parser.add_argument("--share", type=float, default=SHARE, help="of the trained weights in blend")
     parser.add_argument("--device", help="of evaluate")
+    parser.add_argument("--dtype", help="of evaluate (default: as the model is loaded)")
     parser.add_argument("--parts", type=int, default=2, help="of pack")
     parser.add_argument("--set", nargs="*", default=[], help="settings of the training, KEY=VALUE")
     parser.add_argument("--beside", type=Path, help="a model that teaches in contrast too: what an earlier round gave")
@@ -207,7 +208,7 @@ def main() -> None:
         "contrast": {"changes": settings(options.set), "without": options.without, **rounds},
         "blend": {"share": options.share},
         "chosen": {"device": options.device},
-        "evaluate": {"device": options.device},
+        "evaluate": {"device": options.device, "dtype": options.dtype},
         "pack": {"parts": options.parts},
     }
     STAGES[options.stage](*options.paths, **more.get(options.stage, {}))

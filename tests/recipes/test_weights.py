@@ -1,0 +1,43 @@
+"""Weights in between, and in parts: nothing of a model may get lost on the way."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from munjang import BiEncoder, CrossEncoder
+from recipes.weights import blend, pack, unpack
+
+TEXTS = ["a cat sleeps", "고양이가 잔다"]
+
+
+def moved(folder: Path, target: Path, by: float) -> Path:
+    model = BiEncoder.load(folder, "cpu", "float32")
+    with torch.no_grad():
+        for parameter in model.network.parameters():
+            parameter.add_(by)
+    model.save(target)
+    return target
+
+
+def test_a_blend_lies_between(tiny_bert: Path, tmp_path: Path) -> None:
+    one, other = moved(tiny_bert, tmp_path / "one", 0.2), moved(tiny_bert, tmp_path / "other", 0.4)
+    blend(tiny_bert, one, other, tmp_path / "blend", share=0.5)
+    start, found = (load_file(folder / "model.safetensors") for folder in (tiny_bert, tmp_path / "blend"))
+    assert all(torch.allclose(found[name], start[name] + 0.15, atol=1e-6) for name in found)  # half of the mean of both
+    assert BiEncoder.load(tmp_path / "blend", "cpu").encode(TEXTS).shape == (2, 32)
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+def test_packed_and_unpacked(make: Callable[..., Path], tmp_path: Path, parts: int) -> None:
+    """A cross-encoder has weights in folders of its own: its head once stayed behind."""
+    CrossEncoder.create(make("xlm-roberta"), num_labels=1, device="cpu", dtype="float32").save(tmp_path / "model")
+    pack(tmp_path / "model", tmp_path / "parts", parts)
+    unpack(tmp_path / "parts", tmp_path / "again")
+    assert len(list((tmp_path / "parts").glob("part*"))) == parts
+    pairs = list(zip(TEXTS, reversed(TEXTS), strict=True))
+    before, after = (CrossEncoder.load(tmp_path / name, "cpu").predict(pairs) for name in ("model", "again"))
+    assert np.abs(before - after).max() < 1e-3  # half precision on the way
