@@ -198,6 +198,11 @@ class CrossEncoder:
         self._activation = pick_activation(given)
 
     @property
+    def rerank_weight(self) -> float:
+        """Its share when it orders what a retrieval found, from 0 to 1; 1, all of it, where the folder says nothing."""
+        return checkpoint.stated_weight(self.model)
+
+    @property
     def max_length(self) -> int | None:
         """Longest pair in tokens, special ones included; None: any."""
         return self.tokenizer.max_length

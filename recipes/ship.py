@@ -17,6 +17,7 @@ from typing import Any
 from munjang import BiEncoder, CrossEncoder
 from munjang.checkpoint.bundled import BUNDLED, FOLDER
 from munjang.checkpoint.compact import CPU_DTYPE
+from munjang.checkpoint.describe import RERANK_WEIGHT
 from munjang.data.tables import read_texts
 from munjang.errors import InputError
 from recipes.card import card, notice
@@ -25,6 +26,8 @@ MOST_BYTES = 70_000_000  # of all bundled models together
 # What `load` computes in on an x86 CPU where no dtype is named. Vectors are kept and compared with those of other
 # machines and batches, so they are exact; scores are read once, by someone who waits: twice as fast.
 CPU_DTYPES = {"bi": "float32", "cross": "int8"}
+# The re-ranker's share beside the retrieval's: it knows words and names, the encoder what is meant (docs/results.md)
+SHARE = 0.5
 MATRYOSHKA = [64, 128, 256]  # the server offers what config.json names
 MAX_TEXTS = 20_000
 SHOWN = {
@@ -68,7 +71,9 @@ def _load(name: str, source: Path, texts: Path | None) -> BiEncoder | CrossEncod
     if BUNDLED[name].kind == "cross":
         if texts is not None:
             raise InputError("--texts is for a bi-encoder: a cross-encoder has no vectors.")
-        return CrossEncoder.load(source, "cpu", "float32")
+        scorer = CrossEncoder.load(source, "cpu", "float32")
+        scorer.model.config = {**scorer.model.config, RERANK_WEIGHT: SHARE}
+        return scorer
     model = BiEncoder.load(source, "cpu", "float32")
     model.model.config = {**model.model.config, "matryoshka_dimensions": MATRYOSHKA}
     if texts is not None:

@@ -11,6 +11,7 @@ from munjang.checkpoint.describe import (
     fingerprint,
     module_names,
     num_labels_of,
+    stated_weight,
     vocab_size_of,
     width_of,
 )
@@ -45,6 +46,7 @@ __all__ = [
     "save_cross",
     "shorten",
     "stated_dtype",
+    "stated_weight",
     "unknown_id",
     "vocab_size_of",
     "width_of",

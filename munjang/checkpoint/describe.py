@@ -7,13 +7,15 @@ from torch import nn
 
 from munjang.checkpoint.compact import FORMAT
 from munjang.checkpoint.model import Model
-from munjang.errors import InputError
+from munjang.errors import CheckpointError, InputError
 from munjang.nn.encoder import Encoder
 from munjang.nn.fallback import CausalScorer, TransformersModel
 from munjang.nn.heads import ClassificationHead, Dense, path_of
 from munjang.nn.network import ModularHead, SentenceNetwork, StaticEncoder
 from munjang.nn.onnx.session import OnnxModel, OnnxPairs, OnnxSentences
 from munjang.nn.rectangle import Rectangle
+
+RERANK_WEIGHT = "munjang_rerank_weight"  # key of a cross-encoder's config.json
 
 
 def encoder_of(model: Model) -> nn.Module:
@@ -165,3 +167,12 @@ def fingerprint(model: Model) -> str:
     digest.update(repr((tokenizer.max_length, tokenizer.dropped, tokenizer.has_types)).encode())
     digest.update(model.tokenizer.rust.to_str().encode())
     return digest.hexdigest()
+
+
+def stated_weight(model: Model) -> float:
+    """A cross-encoder's share when it orders what a retrieval found, as config.json states it; 1 where it does not."""
+    stated = model.config.get(RERANK_WEIGHT, 1.0)
+    if not isinstance(stated, (int, float)) or not 0 <= stated <= 1:
+        where = model.folder / "config.json"
+        raise CheckpointError(f"{where}: {RERANK_WEIGHT} should be a number from 0 to 1, not {stated!r:.60}.")
+    return float(stated)

@@ -1,5 +1,6 @@
 """Ordering candidates once more with a cross-encoder: to a depth, with a share for the retrieval, within a time."""
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,22 +20,28 @@ class Reranking:
     """How to order once more.
 
     `depth`: how many candidates of each query the cross-encoder reads (None: all). `weight`: its share of the final
-    order, 1 is all of it; below, scores of both are put on one scale (z-scores over the candidates) and added.
-    `budget_s`: after so many seconds the rest keeps its retrieval order, behind what was read.
+    order, 1 is all of it; below, scores of both are put on one scale (z-scores over the candidates) and added. None:
+    what the cross-encoder's folder states (`CrossEncoder.rerank_weight`), mostly 1. `budget_s`: after so many seconds
+    the rest keeps its retrieval order, behind what was read.
     """
 
     scorer: CrossEncoder
     depth: int | None = None
-    weight: float = 1.0
+    weight: float | None = None
     budget_s: float | None = None
 
     def __post_init__(self) -> None:
         if self.depth is not None and self.depth < 1:
             raise InputError(f"depth must be at least 1, not {self.depth}.")
-        if not 0 <= self.weight <= 1:
-            raise InputError(f"weight is a share, 0 to 1, not {self.weight}.")
+        if not 0 <= self.share <= 1:
+            raise InputError(f"weight is a share, 0 to 1, not {self.share}.")
         if self.scorer.num_labels != 1:
             raise InputError(f"Re-ranking needs one score a pair; this model has {self.scorer.num_labels} labels.")
+
+    @property
+    def share(self) -> float:
+        """Of the cross-encoder in the final order."""
+        return self.scorer.rerank_weight if self.weight is None else self.weight
 
     def __call__(self, queries: Sequence[str], candidates: Sequence[Sequence[Hit]]) -> list[list[Hit]]:
         """Every query's candidates in their new order. All pairs of all queries are packed together."""
@@ -49,17 +56,20 @@ class Reranking:
             for found, hits in zip(scores, self.scorer.rank_many(list(queries), parts), strict=True):
                 by_place = sorted(hits, key=lambda hit: hit.index)
                 found += [hit.score for hit in by_place]
-        return [self._ordered(hits, found) for hits, found in zip(candidates, scores, strict=True)]
+        return [ordered(hits, found, self.share) for hits, found in zip(candidates, scores, strict=True)]
 
-    def _ordered(self, hits: Sequence[Hit], scores: Sequence[float]) -> list[Hit]:
-        read = [replace(hit, rerank_score=score, score=score) for hit, score in zip(hits, scores, strict=False)]
-        final = np.array(scores)
-        if self.weight < 1 and len(read) > 1:
-            retrieved = np.array([hit.retrieval_score for hit in read])
-            final = self.weight * _standard(final) + (1 - self.weight) * _standard(retrieved)
-        order = np.argsort(-final, kind="stable")
-        ordered = [read[at] if self.weight == 1 else replace(read[at], score=float(final[at])) for at in order]
-        return [*ordered, *hits[len(read) :]]
+
+def ordered(hits: Sequence[Hit], scores: Sequence[float], share: float) -> list[Hit]:
+    """Hits with the cross-encoder's scores in their new order; hits that it has not read follow as they are.
+
+    Where the retrieval has a share in it, the score is that of both: z-scores added and brought to 0..1.
+    """
+    read = [replace(hit, rerank_score=score, score=score) for hit, score in zip(hits, scores, strict=False)]
+    if share < 1 and len(read) > 1:
+        retrieved = np.array([hit.retrieval_score for hit in read])
+        both = share * _standard(np.array(scores)) + (1 - share) * _standard(retrieved)
+        read = [replace(hit, score=1 / (1 + math.exp(-each))) for hit, each in zip(read, both.tolist(), strict=True)]
+    return [*sorted(read, key=lambda hit: -hit.score), *hits[len(read) :]]
 
 
 def _standard(values: Doubles) -> Doubles:

@@ -1,7 +1,7 @@
 """Our own routes: POST /search, and POST, DELETE and GET of documents."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -81,6 +81,7 @@ def routes(service: Service) -> APIRouter:
 async def find(service: Service, body: Search) -> list[Any]:
     """Hits of a query: its vector and the pairs of re-ranking are packed with everybody else's."""
     from munjang.index.hits import one_per_document
+    from munjang.index.rerank import ordered
 
     index = index_of(service)
     embedder = next(each for each in service.embedders if each.model is index.model)
@@ -92,9 +93,7 @@ async def find(service: Service, body: Search) -> list[Any]:
     if body.rerank is not False and hits:
         reranker = service.reranker(None if body.rerank is True else body.rerank)
         logits, _ = await service.score(reranker, body.query, [hit.text for hit in hits], "candidates")
-        scores = reranker.own(logits)
-        scored = [replace(hit, score=score, rerank_score=score) for hit, score in zip(hits, scores, strict=True)]
-        hits = sorted(scored, key=lambda hit: -hit.score)
+        hits = ordered(hits, reranker.own(logits), reranker.scorer.rerank_weight)
     return (one_per_document(hits) if body.group == "document" else hits)[: body.k]
 
 

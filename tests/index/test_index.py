@@ -1,5 +1,7 @@
 """The index over the memory store: every engine is held to the same seam by tests/contracts/test_stores.py."""
 
+import json
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -8,7 +10,7 @@ import pytest
 
 from munjang.bi_encoder import BiEncoder
 from munjang.cross_encoder import CrossEncoder
-from munjang.errors import InputError
+from munjang.errors import CheckpointError, InputError
 from munjang.index import Index, ModelMismatch
 from munjang.index.hits import fuse
 from munjang.index.rerank import Reranking
@@ -77,6 +79,29 @@ def test_reranked_order_is_the_cross_encoders(index: Index, scorer: CrossEncoder
     assert all(hit.rerank_score is not None for hit in late)
     kept = index.search(query, k=24, rerank=Reranking(scorer, weight=0.0))
     assert [hit.retrieval_rank for hit in kept] == list(range(1, 25))
+
+
+def test_a_re_ranker_may_ask_for_a_share(index: Index, make: Callable[..., Path], tmp_path: Path) -> None:
+    tiny_cross = make("bert", kind="cross", num_labels=1)
+    shutil.copytree(tiny_cross, tmp_path / "half")
+    config = json.loads((tmp_path / "half/config.json").read_text(encoding="utf-8"))
+    (tmp_path / "half/config.json").write_text(json.dumps({**config, "munjang_rerank_weight": 0.5}), encoding="utf-8")
+    half = CrossEncoder.load(tmp_path / "half", "cpu")
+    assert (half.rerank_weight, CrossEncoder.load(tiny_cross, "cpu").rerank_weight) == (0.5, 1.0)
+    hits = index.search(TEXTS[5], k=24, rerank=half)
+    both = [
+        (values - values.mean()) / values.std()
+        for values in (np.array([getattr(hit, name) for hit in hits]) for name in ("rerank_score", "retrieval_score"))
+    ]
+    wanted = (both[0] + both[1]) / 2
+    assert list(np.argsort(-wanted, kind="stable")) == list(range(24))
+    np.testing.assert_allclose([hit.score for hit in hits], 1 / (1 + np.exp(-wanted)), atol=1e-6)
+    assert index.search(TEXTS[5], k=24, rerank=Reranking(half, weight=1.0)) == index.search(
+        TEXTS[5], k=24, rerank=Reranking(CrossEncoder.load(tiny_cross, "cpu"))
+    )
+    half.model.config = {**half.model.config, "munjang_rerank_weight": 2}
+    with pytest.raises(CheckpointError, match="munjang_rerank_weight should be a number from 0 to 1, not 2"):
+        index.search(TEXTS[5], rerank=half)
 
 
 def test_long_documents_are_cut_and_shown_by_passage(model: BiEncoder) -> None:
