@@ -8,7 +8,7 @@
 
 import os
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, SupportsIndex
@@ -196,6 +196,12 @@ class CrossEncoder:
     @activation.setter
     def activation(self, given: Activation) -> None:
         self._activation = pick_activation(given)
+
+    def own_scores(self, logits: Sequence[float]) -> list[float]:
+        """Logits of pairs as scores on the model's own scale, which `predict` gives."""
+        found = self.activation(torch.tensor(logits, dtype=torch.float32)[:, None])
+        scores: list[float] = scores_of(found, len(logits), 1).tolist()
+        return scores
 
     @property
     def rerank_weight(self) -> float:

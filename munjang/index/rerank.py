@@ -47,27 +47,30 @@ class Reranking:
         """Every query's candidates in their new order. All pairs of all queries are packed together."""
         depth = max(map(len, candidates), default=0) if self.depth is None else self.depth
         started = time.monotonic()
-        scores: list[list[float]] = [[] for _ in queries]
+        logits: list[list[float]] = [[] for _ in queries]
         stride = depth if self.budget_s is None else STRIDE
         for start in range(0, depth, max(stride, 1)):
             if self.budget_s is not None and start and time.monotonic() - started >= self.budget_s:
                 break
             parts = [[hit.text for hit in hits[start : min(start + stride, depth)]] for hits in candidates]
-            for found, hits in zip(scores, self.scorer.rank_many(list(queries), parts), strict=True):
+            ranked = self.scorer.rank_many(list(queries), parts, activation="Identity")
+            for found, hits in zip(logits, ranked, strict=True):
                 by_place = sorted(hits, key=lambda hit: hit.index)
                 found += [hit.score for hit in by_place]
-        return [ordered(hits, found, self.share) for hits, found in zip(candidates, scores, strict=True)]
+        pairs = zip(candidates, logits, strict=True)
+        return [ordered(hits, found, self.scorer.own_scores(found), self.share) for hits, found in pairs]
 
 
-def ordered(hits: Sequence[Hit], scores: Sequence[float], share: float) -> list[Hit]:
+def ordered(hits: Sequence[Hit], logits: Sequence[float], scores: Sequence[float], share: float) -> list[Hit]:
     """Hits with the cross-encoder's scores in their new order; hits that it has not read follow as they are.
 
-    Where the retrieval has a share in it, the score is that of both: z-scores added and brought to 0..1.
+    Where the retrieval has a share in it, the score is that of both: z-scores added and brought to 0..1. Those of the
+    logits: after a sigmoid most candidates are 0, and there is nothing left to add (docs/results.md).
     """
     read = [replace(hit, rerank_score=score, score=score) for hit, score in zip(hits, scores, strict=False)]
     if share < 1 and len(read) > 1:
         retrieved = np.array([hit.retrieval_score for hit in read])
-        both = share * _standard(np.array(scores)) + (1 - share) * _standard(retrieved)
+        both = share * _standard(np.array(logits)) + (1 - share) * _standard(retrieved)
         read = [replace(hit, score=1 / (1 + math.exp(-each))) for hit, each in zip(read, both.tolist(), strict=True)]
     return [*sorted(read, key=lambda hit: -hit.score), *hits[len(read) :]]
 

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import torch
 
-from munjang.cross_encoder import CrossEncoder, scores_of
+from munjang.cross_encoder import CrossEncoder
 from munjang.errors import InputError
 from munjang.server.errors import Refused
 from munjang.server.lane import Part, Work
@@ -46,12 +45,6 @@ class Reranker:
             results.append(scores[start : start + len(part.units)].tolist())
             start += len(part.units)
         return results
-
-    def own(self, logits: Sequence[float]) -> list[float]:
-        """Logits as scores on the model's own scale, which `predict` and an index show."""
-        found = self.scorer.activation(torch.tensor(logits, dtype=torch.float32)[:, None])
-        scores: list[float] = scores_of(found, len(logits), 1).tolist()
-        return scores
 
 
 def sigmoid(logits: Sequence[float]) -> list[float]:

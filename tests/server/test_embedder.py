@@ -91,4 +91,4 @@ def test_what_is_no_number_is_the_models_fault(model: BiEncoder, scorer: CrossEn
 def test_scores_on_the_models_own_scale(scorer: CrossEncoder) -> None:
     pairs = [("hello", text) for text in TEXTS]
     logits = scorer.predict(pairs, activation="Identity").tolist()
-    assert Reranker("r", scorer).own(logits) == pytest.approx(scorer.predict(pairs).tolist(), abs=1e-6)
+    assert scorer.own_scores(logits) == pytest.approx(scorer.predict(pairs).tolist(), abs=1e-6)
