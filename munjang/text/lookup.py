@@ -17,7 +17,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import chain, pairwise
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,14 +25,15 @@ from tokenizers import Tokenizer
 
 from munjang.text import structures
 from munjang.text.flat import cumulative
+from munjang.text.joined import WHOLE, ChunkTokenizer
 from munjang.types import Ids, Ints
 
 MAX_CHUNK = 64  # characters; longer ones are not kept, their text goes whole
 MAX_ENTRIES = 1 << 18  # a power of two; about 25 MB with their ids
 MAX_PER_ENTRY = 16  # ids, on average: a table of hostile chunks is full sooner
+PLANE = 0x10000  # characters in one plane of Unicode, of 17
 SPACE, REPLACEMENT = 0x20, 0xFFFD
 LONE = re.compile("[\ud800-\udfff]")
-WHOLE = -1  # instead of a count: this chunk can't be taken out of its text
 
 Codes = NDArray[np.uint32]
 Hashes = NDArray[np.uint64]
@@ -43,15 +44,28 @@ class Key:
 
     def __init__(self) -> None:
         random = np.random.default_rng()  # from the system's entropy
-        self.values: Hashes = random.integers(0, 1 << 64, 0x110000, np.uint64)
+        self.seed = random.integers(0, 1 << 32, 8).tolist()  # of the characters' numbers
+        self.values: Hashes = self._plane(0)
         self.odd = int(random.integers(0, 1 << 61)) * 8 + 3  # 3 modulo 8: its powers' differences are least even
         self.powers: tuple[Hashes, Hashes] = (np.ones(1, np.uint64), np.ones(1, np.uint64))
+
+    def take(self, codes_C: Codes) -> Hashes:
+        """The numbers of characters; those of a plane of Unicode are drawn when it first comes up."""
+        values = self.values
+        need = int(codes_C.max(initial=0)) // PLANE + 1
+        if len(values) < need * PLANE:  # the same numbers for every thread that comes here
+            planes = (self._plane(plane) for plane in range(len(values) // PLANE, need))
+            values = self.values = np.concatenate([values, *planes])
+        return values.take(codes_C)
+
+    def _plane(self, plane: int) -> Hashes:
+        return np.random.default_rng([*self.seed, plane]).integers(0, 1 << 64, PLANE, np.uint64)
 
     def upto(self, size: int) -> tuple[Hashes, Hashes]:
         """At least `size` powers of the odd number and of its inverse."""
         if len(self.powers[0]) < size:
-            inverse = pow(self.odd, -1, 1 << 64)
-            self.powers = (_powers(self.odd, 2 * size), _powers(inverse, 2 * size))
+            inverse, more = pow(self.odd, -1, 1 << 64), size + size // 8
+            self.powers = (_powers(self.odd, more), _powers(inverse, more))
         return self.powers
 
 
@@ -160,7 +174,7 @@ class Chunks:
     def _sums(self, key: Key) -> Hashes:
         """Of each chunk: a difference of sums over the whole batch, moved back to the power 0."""
         powers, inverses = key.upto(len(self.codes_C) + 1)
-        values_C = key.values.take(self.codes_C)
+        values_C = key.take(self.codes_C)
         values_C *= powers[: len(values_C)]
         sums = np.zeros(len(values_C) + 1, np.uint64)
         np.cumsum(values_C, out=sums[1:])
@@ -183,10 +197,7 @@ class ChunkLookup:
         self.table = Table()
         self.locks: dict[int, threading.Lock] = {}
         self.safe = np.zeros(0x110000, np.int8)  # 0 not asked yet, 1 safe beside a cut, 2 not
-        self.added = [token.content for token in tokenizer.get_added_tokens_decoder().values()]
-        normalizer = tokenizer.normalizer
-        self.normalize = (lambda text: text) if normalizer is None else normalizer.normalize_str
-        self.added_normal = [self.normalize(content) for content in self.added]
+        self.tokenize = ChunkTokenizer(tokenizer, structure)
 
     def __call__(self, texts: Sequence[str]) -> tuple[Ids, Ints]:
         """Flat ids without special tokens, and how many each text has."""
@@ -256,27 +267,20 @@ class ChunkLookup:
             self.table = Table()  # full: readers keep the old one until they are done
         table, fresh = self.table, missing[first][:MAX_ENTRIES]
         if len(fresh):
-            table.add(hashes_W[fresh], others_W[fresh], *self._tokenize(chunks.texts(fresh)))
+            order, ids, lengths, counts = self.tokenize(chunks.texts(fresh), self._can_join(chunks, fresh))
+            table.add(hashes_W[fresh[order]], others_W[fresh[order]], ids, lengths, counts)
         if not table.has_room(0):
             self.table = Table()
         return table
 
-    def _tokenize(self, texts: list[str]) -> tuple[Ids, Ints, Ints]:
-        """Flat ids of chunks, how many each has, and what to say of it: WHOLE for those that hold an added token."""
-        ids = [found.ids for found in self.tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
-        lengths = np.fromiter(map(len, ids), np.int64, len(ids))
-        counts = lengths.copy()
-        for start in range(0, len(texts), 256):  # one look at many of them is mostly enough
-            part = texts[start : start + 256]
-            if self._holds_added(" ".join(part)):
-                counts[start : start + 256][[self._holds_added(text) for text in part]] = WHOLE
-        return np.fromiter(chain.from_iterable(ids), np.int32, int(lengths.sum())), lengths, counts
-
-    def _holds_added(self, text: str) -> bool:
-        if any(content in text for content in self.added):
-            return True
-        shown = self.normalize(text)
-        return any(content in shown for content in self.added_normal)
+    def _can_join(self, chunks: Chunks, chosen: Ints) -> NDArray[np.bool_]:
+        """Which of these chunks have a safe character at both ends, so that a cut may be made there."""
+        first, last = chunks.begins_W[chosen], chunks.begins_W[chosen] + chunks.sizes_W[chosen] - 1
+        is_safe = self._is_safe(chunks.codes_C[last])
+        if self.structure.keeps_space:
+            is_safe &= chunks.codes_C[first] == SPACE  # else it is the first of its text, and no other may be before it
+            first = np.minimum(first + 1, last)
+        return is_safe & self._is_safe(chunks.codes_C[first])
 
     def _join(self, table: Table, entries_W: NDArray[np.int32], counts_W: Ints) -> Ids:
         offsets_W = cumulative(counts_W)

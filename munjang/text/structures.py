@@ -134,6 +134,8 @@ def is_safe(code: int, tokenizer: Tokenizer, structure: Structure) -> bool:
     if not _is_plain(character) or character == "▁":
         return False
     shown = character if tokenizer.normalizer is None else tokenizer.normalizer.normalize_str(character)
+    if shown == character:
+        return True
     if structure.name == "wordpiece":  # BERT puts ideographs between spaces, which are dropped like any other
         return bool(shown.strip())
     if not shown or shown != shown.strip() or shown[0] == "▁":

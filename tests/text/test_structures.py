@@ -70,8 +70,8 @@ REFUSED: dict[str, tuple[str, Change, str]] = {
     "added token between two cuts": ("wordpiece", added("  ", normalized=True), "the 中 fox"),
     "no prefix": ("unigram", metaspace("never"), "the fox"),
     "split, then prefix first": ("unigram", metaspace("first", is_split_first=True), "the fox"),
-    "replaced by nothing": ("unigram", normalizer(normalizers.Replace("fox", ""), NFKC), "the fox the"),
-    "replaced by a prefix": ("unigram", normalizer(normalizers.Replace("fox", "▁"), NFKC), "the fox"),
+    "replaced by nothing": ("unigram", normalizer(normalizers.Replace("fox", ""), NFKC), "fox fox"),
+    "replaced by a prefix": ("unigram", normalizer(normalizers.Replace("fox", "▁"), NFKC), "fox fox"),
     "replaced with a space": ("unigram", normalizer(normalizers.Replace("e f", "xx"), NFKC), "the fox"),
     "added no-break space": ("unigram", added("the\u00a0fox", normalized=True), "in the fox"),
     "prefix not split off": (
