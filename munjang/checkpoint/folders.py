@@ -26,10 +26,13 @@ def replacing_folder(target: Path) -> Iterator[Path]:
     fresh = target.parent / f".{target.name}.saving-{secrets.token_hex(4)}"
     try:
         fresh.mkdir(parents=True)
+        allowed = fresh.stat().st_mode & 0o666  # what the user's umask leaves
         yield fresh
         if target.exists():
             fresh.chmod(target.stat().st_mode)
         for path in [*fresh.rglob("*"), fresh]:
+            if path.is_file() and not path.is_symlink():
+                path.chmod(path.stat().st_mode | allowed)  # safetensors writes for the owner alone
             _sync(path)
         if target.exists():
             _exchange(fresh, target)

@@ -1,9 +1,12 @@
 """A folder takes the place of another, or the other stays, whichever step fails."""
 
+import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from munjang.checkpoint.folders import replacing_folder
 from munjang.errors import CheckpointError
@@ -74,3 +77,17 @@ def test_whichever_rename_fails(old: Path, tmp_path: Path, monkeypatch: pytest.M
         assert f"What was there is now {tmp_path / name}." in str(raised.value)
     else:
         assert files == {"place": "old"}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such modes")
+@pytest.mark.parametrize(("mask", "wanted"), [(0o022, 0o644), (0o027, 0o640), (0o077, 0o600)])
+def test_whoever_may_read_a_file_may_read_all(tmp_path: Path, mask: int, wanted: int) -> None:
+    """safetensors writes files that only their owner can read: another user could load half of a model."""
+    before = os.umask(mask)
+    try:
+        with replacing_folder(tmp_path / "place") as made:
+            save_file({"weights": np.ones(3, np.float32)}, made / "model.safetensors")
+            (made / "config.json").write_text("{}")
+    finally:
+        os.umask(before)
+    assert {path.stat().st_mode & 0o777 for path in (tmp_path / "place").iterdir()} == {wanted}
