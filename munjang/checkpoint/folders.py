@@ -9,7 +9,7 @@ import os
 import secrets
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -20,19 +20,25 @@ HERE = {"linux": -100, "darwin": -2}  # AT_FDCWD
 
 
 @contextmanager
-def replacing_folder(target: Path) -> Iterator[Path]:
-    """A folder to fill that takes the place of `target` at the end, or disappears if anything fails."""
+def replacing_folder(target: Path, keep: Callable[[Path, Path], None] | None = None) -> Iterator[Path]:
+    """A folder to fill that takes the place of `target` at the end, or disappears if anything fails.
+
+    `keep` brings along what stays of an older one: called at the end with that one and the new one.
+    """
     target = target.resolve()  # a link stays a link: the folder behind it changes
     fresh = target.parent / f".{target.name}.saving-{secrets.token_hex(4)}"
     try:
         fresh.mkdir(parents=True)
         allowed = fresh.stat().st_mode & 0o666  # what the user's umask leaves
         yield fresh
-        if target.exists():
-            fresh.chmod(target.stat().st_mode)
-        for path in [*fresh.rglob("*"), fresh]:
+        for path in fresh.rglob("*"):
             if path.is_file() and not path.is_symlink():
                 path.chmod(path.stat().st_mode | allowed)  # safetensors writes for the owner alone
+        if target.exists():
+            if keep is not None:  # behind the loop above: a file that is linked here is still the user's own
+                keep(target, fresh)
+            fresh.chmod(target.stat().st_mode)
+        for path in [*fresh.rglob("*"), fresh]:
             _sync(path)
         if target.exists():
             _exchange(fresh, target)

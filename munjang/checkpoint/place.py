@@ -19,10 +19,8 @@ def write_folder(target: Path, write: Callable[[Path], None]) -> None:
     try:
         target = target.resolve()
         check_free(target)
-        with replacing_folder(target) as fresh:
+        with replacing_folder(target, _keep_foreign) as fresh:
             write(fresh)
-            if target.exists():
-                _keep_foreign(target, fresh)
     except MunjangError:
         raise
     except Exception as error:  # a full disk is an OSError here, a SafetensorError or a bare Exception there

@@ -91,3 +91,18 @@ def test_whoever_may_read_a_file_may_read_all(tmp_path: Path, mask: int, wanted:
     finally:
         os.umask(before)
     assert {path.stat().st_mode & 0o777 for path in (tmp_path / "place").iterdir()} == {wanted}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such modes")
+def test_a_file_that_is_kept_keeps_its_mode(old: Path) -> None:
+    """It comes along by a link, so that a change of its mode would be one of the user's own file."""
+    (old / "private").write_text("mine")
+    (old / "private").chmod(0o400)
+
+    def keep(before: Path, made: Path) -> None:
+        os.link(before / "private", made / "private")
+
+    with replacing_folder(old, keep) as made:
+        (made / "file").write_text("new")
+    assert (old / "private").stat().st_mode & 0o777 == 0o400
+    assert ((old / "private").read_text(), (old / "file").read_text()) == ("mine", "new")
