@@ -199,7 +199,8 @@ class CrossEncoder:
 
     def own_scores(self, logits: Sequence[float]) -> list[float]:
         """Logits of pairs as scores on the model's own scale, which `predict` gives."""
-        found = self.activation(torch.tensor(logits, dtype=torch.float32)[:, None])
+        with torch.inference_mode():  # an activation may have parameters
+            found = self.activation(torch.tensor(logits, dtype=torch.float32)[:, None])
         scores: list[float] = scores_of(found, len(logits), 1).tolist()
         return scores
 

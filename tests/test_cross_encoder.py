@@ -245,6 +245,15 @@ def test_activations(scorer: CrossEncoder, labels: CrossEncoder) -> None:
     np.testing.assert_allclose(labels.predict(PAIRS[0], activation="Softmax"), softmax[0], atol=1e-6)
 
 
+def test_logits_as_its_own_scores(make: Callable[..., Path]) -> None:
+    scorer = CrossEncoder.load(make("bert", kind="cross", num_labels=1), "cpu")
+    for activation in (nn.Sigmoid(), nn.Sequential(nn.Linear(1, 1), nn.Tanh())):  # the second has weights to train
+        scorer.activation = activation
+        logits = scorer.predict(PAIRS, activation="Identity").tolist()
+        np.testing.assert_allclose(scorer.own_scores(logits), scorer.predict(PAIRS), atol=1e-6)
+        assert scorer.own_scores([]) == []
+
+
 def test_activations_refused(scorer: CrossEncoder) -> None:
     with pytest.raises(InputError, match=r"Unknown activation 'Sigmoyd'.*Did you mean 'Sigmoid'"):
         scorer.predict(PAIRS, activation="Sigmoyd")

@@ -10,7 +10,7 @@ RANK_OFFSET = 60  # of reciprocal ranks: the constant of Cormack et al. 2009, wh
 
 @dataclass(frozen=True)
 class Hit:
-    """One passage. `score` is what the order goes by: the re-ranker's where there is one, else the retrieval's."""
+    """One passage. `score` is what the order goes by: the retrieval's, or that of a re-ranker or of both together."""
 
     id: str
     document_id: str

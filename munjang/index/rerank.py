@@ -65,14 +65,15 @@ def ordered(hits: Sequence[Hit], logits: Sequence[float], scores: Sequence[float
     """Hits with the cross-encoder's scores in their new order; hits that it has not read follow as they are.
 
     Where the retrieval has a share in it, the score is that of both: z-scores added and brought to 0..1. Those of the
-    logits: after a sigmoid most candidates are 0, and there is nothing left to add (docs/results.md).
+    logits: after a sigmoid most candidates are 0, and there is nothing left to add (docs/log.md).
     """
     read = [replace(hit, rerank_score=score, score=score) for hit, score in zip(hits, scores, strict=False)]
     if share < 1 and len(read) > 1:
         retrieved = np.array([hit.retrieval_score for hit in read])
         both = share * _standard(np.array(logits)) + (1 - share) * _standard(retrieved)
         read = [replace(hit, score=1 / (1 + math.exp(-each))) for hit, each in zip(read, both.tolist(), strict=True)]
-    return [*sorted(read, key=lambda hit: -hit.score), *hits[len(read) :]]
+    order = np.argsort([-hit.score for hit in read], kind="stable")  # what is no number comes last
+    return [*(read[at] for at in order), *hits[len(read) :]]
 
 
 def _standard(values: Doubles) -> Doubles:

@@ -18,6 +18,7 @@ class Reranker:
         if scorer.num_labels != 1:
             raise InputError(f"{name} has {scorer.num_labels} labels; a re-ranker gives one score a pair.")
         self.name, self.scorer = name, scorer
+        self.share = scorer.rerank_weight  # read now: a folder that states no share is refused at the start
 
     def prepare(self, query: str, texts: Sequence[str], truncate: bool = True) -> Work:
         """A query with each text, as work."""

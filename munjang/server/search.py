@@ -93,8 +93,7 @@ async def find(service: Service, body: Search) -> list[Any]:
     if body.rerank is not False and hits:
         reranker = service.reranker(None if body.rerank is True else body.rerank)
         logits, _ = await service.score(reranker, body.query, [hit.text for hit in hits], "candidates")
-        scorer = reranker.scorer
-        hits = ordered(hits, logits, scorer.own_scores(logits), scorer.rerank_weight)
+        hits = ordered(hits, logits, reranker.scorer.own_scores(logits), reranker.share)
     return (one_per_document(hits) if body.group == "document" else hits)[: body.k]
 
 

@@ -1,13 +1,14 @@
 """Searching and documents over HTTP: the hits of the index itself."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from munjang.bi_encoder import BiEncoder
 from munjang.cross_encoder import CrossEncoder
-from munjang.errors import InputError
+from munjang.errors import CheckpointError, InputError
 
 pytest.importorskip("fastapi")
 pytest.importorskip("uvicorn")
@@ -57,6 +58,23 @@ def test_the_same_hits_as_the_index(searching: Running, scorer: CrossEncoder) ->
         assert [hit["id"] for hit in found] == [hit.id for hit in wanted]
         for name in ("score", "rerank_score"):
             assert [hit[name] for hit in found] == pytest.approx([getattr(hit, name) for hit in wanted], abs=1e-5)
+
+
+def test_a_re_ranker_with_a_share(model: BiEncoder, make: Callable[..., Path]) -> None:
+    half = CrossEncoder.load(make("bert", kind="cross", num_labels=1), "cpu", threads=1)
+    half.model.config = {**half.model.config, "munjang_rerank_weight": 0.5}
+    index = Index.open("memory:", model)
+    index.add(TEXTS)
+    with running(Service([Embedder("tiny", model)], [Reranker("ranker", half)], index)) as started:
+        for hybrid in (False, True):
+            found = hits(started, query=TEXTS[3], k=20, candidates=20, rerank=True, hybrid=hybrid)
+            wanted = index.search(TEXTS[3], 20, 20, rerank=half, hybrid=hybrid)
+            assert [hit["id"] for hit in found] == [hit.id for hit in wanted]
+            assert [hit["score"] for hit in found] == pytest.approx([hit.score for hit in wanted], abs=1e-4)
+            assert [hit["score"] for hit in found] != [hit["rerank_score"] for hit in found]
+    half.model.config = {**half.model.config, "munjang_rerank_weight": "much"}
+    with pytest.raises(CheckpointError, match="should be a number from 0 to 1, not 'much'"):
+        Reranker("ranker", half)
 
 
 def test_an_index_needs_its_model(searching: Running, scorer: CrossEncoder) -> None:
