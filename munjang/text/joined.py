@@ -1,9 +1,14 @@
-"""Ids of new chunks from `tokenizers`: many chunks in one text with a separator between them, not each by itself.
+"""Ids of new chunks from `tokenizers`: many chunks in a row as one text, not each by itself.
 
-`tokenizers` takes as long for a word alone as for two or three in a row. The separator is a chunk too, so by the rule
-of text/structures.py it changes nothing beside it, and it always gives its own ids. Where the last of them comes up as
-often as separators were put in, no chunk has it, and what is between two separators are the ids of one chunk. A row of
-chunks in which it comes up more often, or that holds an added token, is taken chunk by chunk.
+`tokenizers` takes as long for a word alone as for two or three in a row. By the rule of text/structures.py no chunk
+changes another's ids; what is left to find is where those of each begin:
+
+- `metaspace`, with a piece `▁`: the first id of a chunk is that of a piece with `▁` in front, as its first character is
+  safe. Where such ids are as many as the chunks, each has one.
+- Else there is a separator between them, a chunk too, which always gives its own ids. Where the last of them comes up
+  as often as separators were put in, no chunk has it.
+
+A row in which they are more, or that holds an added token, is taken chunk by chunk.
 """
 
 from itertools import chain
@@ -34,7 +39,12 @@ class ChunkTokenizer:
         self.is_added = np.zeros(max(added, default=0) + 2, bool)  # by id; the last is for all above
         self.is_added[list(added)] = True
         self.gap = "" if structure.keeps_space else " "  # in front of a chunk in a row; else it has its own
-        self.separator, self.separator_ids = self._separator(structure)
+        self.begins: NDArray[np.int8] | None = None  # by id: 0 not asked yet, 1 with `▁` in front, 2 not
+        self.separator, self.separator_ids = "", [-1]
+        if structure.name == "metaspace" and tokenizer.token_to_id("▁") is not None:
+            self.begins = np.zeros(max(len(self.is_added), tokenizer.get_vocab_size()), np.int8)
+        else:
+            self.separator, self.separator_ids = self._separator(structure)
 
     def __call__(self, texts: list[str], joins: NDArray[np.bool_]) -> tuple[Ints, Ids, Ints, Ints]:
         """The chunks' order, their flat ids in it, how many each has, and what to say of it.
@@ -42,37 +52,50 @@ class ChunkTokenizer:
         That is its number of ids, or WHOLE for chunks that hold an added token. `joins` says which chunks may stand
         in a row with others: those that have a safe character at both ends.
         """
-        joined, flat, lengths = self._in_rows(texts, np.flatnonzero(joins & bool(self.separator)))
+        joined, flat, lengths = self._in_rows(
+            texts, np.flatnonzero(joins & (self.begins is not None or bool(self.separator)))
+        )
         if len(joined) == len(texts):
             return joined, flat, lengths, lengths
         is_rest = np.ones(len(texts), bool)
         is_rest[joined] = False
         rest = np.flatnonzero(is_rest)
         alone = [texts[place] for place in rest.tolist()]
-        rest_flat, rest_lengths = _flat(self._encode(alone))
+        rest_flat, rest_lengths = flatten(self._encode(alone))
         rest_counts = np.where(self._hold_added(alone, rest_flat, rest_lengths), WHOLE, rest_lengths)
         order, ids = np.concatenate([joined, rest]), np.concatenate([flat, rest_flat])
         return order, ids, np.concatenate([lengths, rest_lengths]), np.concatenate([lengths, rest_counts])
 
     def _in_rows(self, texts: list[str], places: Ints) -> tuple[Ints, Ids, Ints]:
         """The places of the chunks that could be tokenized in rows, their ids, and how many each has."""
-        between, end = f" {self.separator}{self.gap}", f" {self.separator}"
+        separator = f" {self.separator}" if self.separator else ""
         words = [texts[place] for place in places.tolist()]
         parts = [words[start : start + ROW] for start in range(0, len(words), ROW)]
-        rows = [between.join(part) + end for part in parts]
-        flat, lengths = _flat(self._encode(rows))
-        is_end = flat == self.separator_ids[-1]
+        rows = [f"{separator}{self.gap}".join(part) + separator for part in parts]
+        flat, lengths = flatten(self._encode(rows))
+        is_mark = flat == self.separator_ids[-1] if self.begins is None else self._begin(flat, self.begins)
         sizes = np.fromiter(map(len, parts), np.int64, len(parts))
-        good = _per_text(is_end, lengths) == sizes
+        good = _per_text(is_mark, lengths) == sizes
         good &= ~self._hold_added(rows, flat, lengths)
         if not good.all():
             keep = np.repeat(good, lengths)
-            flat, is_end, places = flat[keep], is_end[keep], places[np.repeat(good, sizes)]
-        ends = np.flatnonzero(is_end)
+            flat, is_mark, places = flat[keep], is_mark[keep], places[np.repeat(good, sizes)]
+        marks = np.flatnonzero(is_mark)
+        if self.begins is not None:
+            return places, flat, np.diff(marks, append=len(flat))
         num_own = len(self.separator_ids)
         for back in range(1, num_own):
-            is_end[ends - back] = True
-        return places, flat[~is_end], np.diff(ends, prepend=-1) - num_own
+            is_mark[marks - back] = True
+        return places, flat[~is_mark], np.diff(marks, prepend=-1) - num_own
+
+    def _begin(self, flat: Ids, begins: NDArray[np.int8]) -> NDArray[np.bool_]:
+        """Which ids are of pieces with `▁` in front."""
+        known = begins[flat]
+        if not known.all():
+            for token in np.unique(flat[known == 0]).tolist():
+                begins[token] = 1 if str(self.tokenizer.id_to_token(token)).startswith("▁") else 2
+            known = begins[flat]
+        return known == 1
 
     def _encode(self, texts: list[str]) -> list[list[int]]:
         return [found.ids for found in self.tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
@@ -103,7 +126,8 @@ class ChunkTokenizer:
         return best
 
 
-def _flat(ids: list[list[int]]) -> tuple[Ids, Ints]:
+def flatten(ids: list[list[int]]) -> tuple[Ids, Ints]:
+    """All ids in one row, and how many each text has."""
     lengths = np.fromiter(map(len, ids), np.int64, len(ids))
     return np.fromiter(chain.from_iterable(ids), np.int32, int(lengths.sum())), lengths
 

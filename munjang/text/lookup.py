@@ -25,7 +25,7 @@ from tokenizers import Tokenizer
 
 from munjang.text import structures
 from munjang.text.flat import cumulative
-from munjang.text.joined import WHOLE, ChunkTokenizer
+from munjang.text.joined import WHOLE, ChunkTokenizer, flatten
 from munjang.types import Ids, Ints
 
 MAX_CHUNK = 64  # characters; longer ones are not kept, their text goes whole
@@ -195,6 +195,7 @@ class ChunkLookup:
     def __init__(self, tokenizer: Tokenizer, structure: structures.Structure) -> None:
         self.tokenizer, self.structure = tokenizer, structure
         self.table = Table()
+        self.share_new = 1.0  # of the chunks lately looked up
         self.locks: dict[int, threading.Lock] = {}
         self.safe = np.zeros(0x110000, np.int8)  # 0 not asked yet, 1 safe beside a cut, 2 not
         self.tokenize = ChunkTokenizer(tokenizer, structure)
@@ -251,7 +252,9 @@ class ChunkLookup:
         hashes_W, others_W = chunks.hashes()
         table = self.table
         found_W = np.where(is_short_W, table.known(hashes_W, others_W), -2)
-        if (found_W == -1).any():
+        num_new = np.count_nonzero(found_W == -1)
+        self.share_new = (self.share_new + num_new / max(len(found_W), 1)) / 2
+        if num_new:
             with self.locks.setdefault(os.getpid(), threading.Lock()):  # a forked child's holder may be gone
                 table = self._learn(chunks, hashes_W, others_W, np.flatnonzero(is_short_W))
             found_W = np.where(is_short_W, table.known(hashes_W, others_W), -2)
@@ -265,7 +268,7 @@ class ChunkLookup:
             if self.table.has_room(len(first)):
                 break
             self.table = Table()  # full: readers keep the old one until they are done
-        table, fresh = self.table, missing[first][:MAX_ENTRIES]
+        table, fresh = self.table, missing[np.sort(first)][:MAX_ENTRIES]  # words of one text are tokenized faster
         if len(fresh):
             order, ids, lengths, counts = self.tokenize(chunks.texts(fresh), self._can_join(chunks, fresh))
             table.add(hashes_W[fresh[order]], others_W[fresh[order]], ids, lengths, counts)
@@ -302,9 +305,7 @@ def encode_whole(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[Ids, Ints]
     if len(clean) == 1:  # a batch would be handed to threads
         only = np.array(tokenizer.encode(clean[0], add_special_tokens=False).ids, np.int32)
         return only, np.array([len(only)])
-    found = [np.array(one.ids, np.int32) for one in tokenizer.encode_batch_fast(clean, add_special_tokens=False)]
-    lengths = np.fromiter(map(len, found), np.int64, len(found))
-    return (np.concatenate(found) if found else np.zeros(0, np.int32)), lengths
+    return flatten([found.ids for found in tokenizer.encode_batch_fast(clean, add_special_tokens=False)])
 
 
 def _per_text(text_of_W: Ints, counts_W: Ints, num_texts: int) -> Ints:

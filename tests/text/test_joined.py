@@ -53,12 +53,12 @@ def test_chunks_in_rows_have_the_ids_they_have_alone(chunk_tokenizer: ChunkToken
     assert ids_of(chunk_tokenizer, chunks, np.ones(len(chunks), bool)) == expected
 
 
-def test_a_chunk_with_the_separators_id(chunk_tokenizer: ChunkTokenizer) -> None:
+def test_a_chunk_with_a_mark_of_its_own(chunk_tokenizer: ChunkTokenizer) -> None:
     """Its row is taken chunk by chunk, the others are not."""
     front = "" if chunk_tokenizer.gap else " "
-    assert chunk_tokenizer.separator
+    assert bool(chunk_tokenizer.separator) is (chunk_tokenizer.begins is None)
     chunks = [f"{front}{word}" for word in ["the", "fox"] * ROW]
-    chunks[3] = front + chunk_tokenizer.separator
+    chunks[3] = front + (chunk_tokenizer.separator or "the\u00a0fox")  # the normalizer makes it two words
     everywhere = np.ones(len(chunks), bool)
     assert chunk_tokenizer._in_rows(chunks, np.arange(len(chunks)))[0].tolist() == list(range(ROW, 2 * ROW))
     assert ids_of(chunk_tokenizer, chunks, everywhere) == naive(chunk_tokenizer, chunks)
@@ -74,7 +74,7 @@ def test_a_chunk_with_an_added_token_is_marked(chunk_tokenizer: ChunkTokenizer) 
         assert ids_of(chunk_tokenizer, chunks, joins) == expected
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["wordpiece", "bytelevel"])
 def test_without_a_separator(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(joined, "SEPARATORS", "")
     rust, texts = make_tokenizer(kind), [*mixed(30), *hostile(300, seed=5)]
@@ -113,7 +113,7 @@ def assert_cold_is_warm(path: Path, texts: list[str]) -> None:
     assert size > 100
     assert np.array_equal(tokenizer(texts).ids, expected)
     assert lookup.table.size == size
-    other = Tokenizer(rust)
+    other = Tokenizer(rust)  # whose first small calls are not looked up
     parts = [other(texts[start : start + 50]).ids for start in range(0, len(texts), 50)]
     assert np.array_equal(np.concatenate(parts), expected)
 

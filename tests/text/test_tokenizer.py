@@ -1,6 +1,7 @@
 """Ids identical to the `tokenizers` library, whatever the text, alone and in a batch, warm and cold."""
 
 import random
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -33,6 +34,14 @@ def naive(rust: RustTokenizer, texts: list[str]) -> list[list[int]]:
 def split(tokens: Tokens) -> list[list[int]]:
     assert len(tokens.ids) == tokens.lengths.sum()
     return [part.tolist() for part in np.split(tokens.ids, np.cumsum(tokens.lengths)[:-1])]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def always_looked_up() -> Iterator[None]:
+    """Small calls too, which would mostly go straight to `tokenizers` as long as their words are new."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bodies, "SMALL", 0)
+        yield
 
 
 @cache
