@@ -26,7 +26,7 @@ MOST_BYTES = 70_000_000  # of all bundled models together
 # What `load` computes in on an x86 CPU where no dtype is named. Vectors are kept and compared with those of other
 # machines and batches, so they are exact; scores are read once, by someone who waits: twice as fast.
 CPU_DTYPES = {"bi": "float32", "cross": "int8"}
-# The re-ranker's share beside the retrieval's: it knows words and names, the encoder what is meant (docs/results.md)
+# The re-ranker's share beside the retrieval's: it knows words and names, the encoder what is meant (docs/models.md)
 SHARE = 0.5
 MATRYOSHKA = [64, 128, 256]  # the server offers what config.json names
 MAX_TEXTS = 20_000

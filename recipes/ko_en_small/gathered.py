@@ -31,7 +31,9 @@ def gathered(data: Path, out: Path) -> None:
         read_examples(file(data, "sts/klue-sts-train"), texts=("sentence1", "sentence2")), reported(data)
     )
     korean = list(dict.fromkeys([*nli.texts[0], *(text for text in sts.texts[0] if len(text) > 25)]))
-    english = [text for text in alone_of(data, "en-sentences", 120_000).texts[0] if 30 < len(text) < 300]
+    # here, as a sentence inside a passage is not seen as one of a reported set later
+    alone = drop_overlap(alone_of(data, "en-sentences", 120_000), reported(data))
+    english = [text for text in alone.texts[0] if 30 < len(text) < 300]
     follows: dict[str, list[str]] = {}
     assert nli.labels is not None
     for premise, hypothesis, label in zip(*nli.texts, nli.labels.tolist(), strict=True):
