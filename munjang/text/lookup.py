@@ -52,11 +52,12 @@ class Key:
     def take(self, codes_C: Codes) -> Hashes:
         """The numbers of characters; those of a plane of Unicode are drawn when it first comes up."""
         values = self.values
-        need = int(codes_C.max(initial=0)) // PLANE + 1
-        if len(values) < need * PLANE:  # the same numbers for every thread that comes here
-            planes = (self._plane(plane) for plane in range(len(values) // PLANE, need))
-            values = self.values = np.concatenate([values, *planes])
-        return values.take(codes_C)
+        try:
+            return values.take(codes_C)
+        except IndexError:  # the same numbers for every thread that comes here
+            planes = map(self._plane, range(len(values) // PLANE, int(codes_C.max()) // PLANE + 1))
+            self.values = np.concatenate([values, *planes])
+            return self.take(codes_C)
 
     def _plane(self, plane: int) -> Hashes:
         return np.random.default_rng([*self.seed, plane]).integers(0, 1 << 64, PLANE, np.uint64)
