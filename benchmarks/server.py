@@ -122,6 +122,7 @@ def cpu_s(process: subprocess.Popen[bytes]) -> float:
 def started(command: list[str], port: int, log: Path) -> subprocess.Popen[bytes]:
     """A server that answers."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1", "DO_NOT_TRACK": "1"}
+    environment["OMP_WAIT_POLICY"] = "passive"  # for all: threads that spin while they wait take the others' cores
     with log.open("wb") as file:
         process = subprocess.Popen([*command, str(port)], stdout=file, stderr=file, env=environment, cwd=ROOT)
     end = time.monotonic() + START_S
