@@ -7,6 +7,8 @@ import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
 
+from munjang.checkpoint.folders import replacing_folder
+
 
 def blend(start: Path, *folders: Path, share: float) -> None:
     """Weights on the way from the start to the mean of trained ones: what the start could do besides comes back.
@@ -14,13 +16,14 @@ def blend(start: Path, *folders: Path, share: float) -> None:
     As WiSE-FT and model soups do (Wortsman et al. 2022). Figures: docs/log.md.
     """
     *trained, out = folders
-    shutil.copytree(trained[0], out, dirs_exist_ok=True)
     first, *others = (load_file(folder / "model.safetensors") for folder in (start, *trained))
     mixed = {
         name: first[name].float().lerp(torch.stack([other[name].float() for other in others]).mean(0), share)
         for name in others[0]
     }
-    save_file(mixed, out / "model.safetensors", {"format": "pt"})
+    with replacing_folder(out) as made:  # never the trained weights alone, which a stopped copy would leave
+        shutil.copytree(trained[0], made, dirs_exist_ok=True)
+        save_file(mixed, made / "model.safetensors", {"format": "pt"})
 
 
 def pack(model: Path, out: Path, parts: int) -> None:

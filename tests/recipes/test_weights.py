@@ -31,6 +31,17 @@ def test_a_blend_lies_between(tiny_bert: Path, tmp_path: Path) -> None:
     assert BiEncoder.load(tmp_path / "blend", "cpu").encode(TEXTS).shape == (2, 32)
 
 
+def test_a_blend_that_fails_leaves_no_folder(tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError("No space left on device")
+
+    one = moved(tiny_bert, tmp_path / "one", 0.2)
+    monkeypatch.setattr("recipes.weights.save_file", full)
+    with pytest.raises(OSError, match="No space left"):
+        blend(tiny_bert, one, tmp_path / "blend", share=0.5)
+    assert [path.name for path in tmp_path.iterdir()] == ["one"]
+
+
 @pytest.mark.parametrize("parts", [1, 3])
 def test_packed_and_unpacked(make: Callable[..., Path], tmp_path: Path, parts: int) -> None:
     """A cross-encoder has weights in folders of its own: its head once stayed behind."""
