@@ -172,7 +172,7 @@ def fingerprint(model: Model) -> str:
 def stated_weight(model: Model) -> float:
     """A cross-encoder's share when it orders what a retrieval found, as config.json states it; 1 where it does not."""
     stated = model.config.get(RERANK_WEIGHT, 1.0)
-    if not isinstance(stated, (int, float)) or not 0 <= stated <= 1:
+    if isinstance(stated, bool) or not isinstance(stated, (int, float)) or not 0 <= stated <= 1:
         where = model.folder / "config.json"
         raise CheckpointError(f"{where}: {RERANK_WEIGHT} should be a number from 0 to 1, not {stated!r:.60}.")
     return float(stated)

@@ -12,7 +12,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file
 from torch import nn
 
-from munjang.checkpoint.describe import encoder_of, max_tokens_of, token_width, vocab_size_of, width_of
+from munjang.checkpoint.describe import RERANK_WEIGHT, encoder_of, max_tokens_of, token_width, vocab_size_of, width_of
 from munjang.checkpoint.encoders import load_classifier, load_encoder, load_fallback, pad_id, read_config
 from munjang.checkpoint.files import RANGES, Json, inside, is_compact, load_json, read_json_if
 from munjang.checkpoint.model import Model
@@ -291,4 +291,5 @@ def new_encoder(folder: Path) -> tuple[Encoder, Model]:
             f"A new model can start from an architecture that we compute ourselves, not {model.config['model_type']!r}."
         )
     model.network = None
+    model.config.pop(RERANK_WEIGHT, None)  # it was of the head that stood there
     return encoder, model

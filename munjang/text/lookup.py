@@ -64,10 +64,11 @@ class Key:
 
     def upto(self, size: int) -> tuple[Hashes, Hashes]:
         """At least `size` powers of the odd number and of its inverse."""
-        if len(self.powers[0]) < size:
+        powers = self.powers  # another thread may store others meanwhile
+        if len(powers[0]) < size:
             inverse, more = pow(self.odd, -1, 1 << 64), size + size // 8
-            self.powers = (_powers(self.odd, more), _powers(inverse, more))
-        return self.powers
+            self.powers = powers = (_powers(self.odd, more), _powers(inverse, more))
+        return powers
 
 
 def _powers(value: int, size: int) -> Hashes:

@@ -3,6 +3,7 @@
     python -u -m recipes.ko_en_reranker.run train KO_EN_SMALL MPNET SILVER DATA OUT --layers 4    GPU
     python -u -m recipes.ko_en_reranker.run head OUT KO_EN_SMALL SILVER DATA NEW    only its head, on a CPU
     python -u -m recipes.ko_en_reranker.run evaluate RERANKER KO_EN_SMALL DATA OUT.json [--device cpu]
+    python -u -m recipes.ko_en_reranker.run shares RERANKER KO_EN_SMALL DATA OUT.json --rows 80
 
 SILVER is the folder of ko-en-small's recipe with the questions that were made from sentences.
 It starts from layers of ko-en-small, which also finds the hard negatives; all-mpnet-base-v2 scores English candidates,
@@ -23,6 +24,7 @@ from munjang.checkpoint.shorten import shorten
 from munjang.cli.train import settings
 from recipes.ko_en_reranker.data import Lists, lists, summary
 from recipes.ko_en_reranker.head import fit_head
+from recipes.ko_en_reranker.shares import shares
 from recipes.ko_en_small.data import file, joined
 
 RERANKER = TrainConfig(
@@ -97,7 +99,7 @@ def measure(model: Path, first: Path, data: Path, out: Path, device: str | None,
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("stage", choices=["train", "head", "evaluate"])
+    parser.add_argument("stage", choices=["train", "head", "evaluate", "shares"])
     parser.add_argument("paths", type=Path, nargs="+")
     parser.add_argument("--layers", type=int, default=4, help="of the re-ranker")
     parser.add_argument("--device", help="of evaluate")
@@ -107,6 +109,7 @@ def main() -> None:
     stages: dict[str, Callable[..., None]] = {
         "train": partial(learn, layers=options.layers, changes=settings(options.set)),
         "head": fit_head,
+        "shares": partial(shares, device=options.device, rows=options.rows),
         "evaluate": partial(measure, device=options.device, rows=options.rows),
     }
     stages[options.stage](*options.paths)

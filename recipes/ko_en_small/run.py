@@ -126,7 +126,9 @@ def contrast(
     """
     chosen = prepared(model, teacher, silver, data, without, beside)
     encoder = BiEncoder.load(begin or model, dtype="float32")
-    train(encoder, chosen, config=replace(CONTRAST, output=str(out), accumulate=len(chosen), **changes))
+    is_begun = out.with_name(f"{out.name}.training").joinpath("run.json").exists()  # stopped: it goes on
+    config = replace(CONTRAST, output=str(out), accumulate=len(chosen), resume=is_begun, **changes)
+    train(encoder, chosen, config=config)
 
 
 def prepared(

@@ -99,6 +99,7 @@ def test_a_re_ranker_may_ask_for_a_share(index: Index, make: Callable[..., Path]
     assert index.search(TEXTS[5], k=24, rerank=Reranking(half, weight=1.0)) == index.search(
         TEXTS[5], k=24, rerank=Reranking(CrossEncoder.load(tiny_cross, "cpu"))
     )
+    assert CrossEncoder.create(tmp_path / "half", device="cpu").rerank_weight == 1.0  # it was of the head
     half.model.config = {**half.model.config, "munjang_rerank_weight": 2}
     with pytest.raises(CheckpointError, match="munjang_rerank_weight should be a number from 0 to 1, not 2"):
         index.search(TEXTS[5], rerank=half)
