@@ -62,20 +62,34 @@ class Reranking:
 
 
 def ordered(hits: Sequence[Hit], logits: Sequence[float], scores: Sequence[float], share: float) -> list[Hit]:
-    """Hits with the cross-encoder's scores in their new order; hits that it has not read follow as they are.
+    """Hits with the cross-encoder's scores in their new order; hits that it has not read follow as they came.
 
-    Where the retrieval has a share in it, the score is that of both: z-scores added and brought to 0..1. Those of the
-    logits: after a sigmoid most candidates are 0, and there is nothing left to add (docs/log.md).
+    Scores never contradict the order. Where all of it is the cross-encoder's they are its own. Where the retrieval has
+    a share they are those of both, brought to 0..1: they compare the candidates of one query and say nothing more, a
+    lone candidate's is 0.5. A hit that was not read has the lowest of those before it: no more is known of it.
     """
     read = [replace(hit, rerank_score=score, score=score) for hit, score in zip(hits, scores, strict=False)]
-    if share < 1 and len(read) > 1:
-        retrieved = np.array([hit.retrieval_score for hit in read])
-        both = share * _standard(np.array(logits)) + (1 - share) * _standard(retrieved)
-        read = [replace(hit, score=1 / (1 + math.exp(-each))) for hit, each in zip(read, both.tolist(), strict=True)]
+    if share < 1:
+        both = added(np.array(logits), np.array([hit.retrieval_score for hit in read]), share)
+        squeezed = (1 + np.tanh(both / 2)) / 2  # the sigmoid, in a form that can't overflow
+        read = [replace(hit, score=each) for hit, each in zip(read, squeezed.tolist(), strict=True)]
     order = np.argsort([-hit.score for hit in read], kind="stable")  # what is no number comes last
-    return [*(read[at] for at in order), *hits[len(read) :]]
+    numbers = [hit.score for hit in read if not math.isnan(hit.score)]
+    rest = [replace(hit, score=min(numbers)) if numbers else hit for hit in hits[len(read) :]]
+    return [*(read[at] for at in order), *rest]
+
+
+def added(logits: Doubles, retrieved: Doubles, share: float) -> Doubles:
+    """What one query's candidates are worth to a cross-encoder and a retrieval together: their z-scores, by share.
+
+    Those of the logits: after a sigmoid most candidates are 0, and there is nothing left to add (docs/log.md).
+    """
+    return share * _standard(logits) + (1 - share) * _standard(retrieved)
 
 
 def _standard(values: Doubles) -> Doubles:
-    spread = values.std()
-    return (values - values.mean()) / (spread if spread > 0 else 1.0)
+    finite = values[np.isfinite(values)]
+    if not len(finite):
+        return values
+    spread = finite.std()
+    return (values - finite.mean()) / (spread if spread > 0 else 1.0)

@@ -13,7 +13,7 @@ from munjang.cross_encoder import CrossEncoder
 from munjang.errors import CheckpointError, InputError
 from munjang.index import Index, ModelMismatch
 from munjang.index.hits import fuse
-from munjang.index.rerank import Reranking, ordered
+from munjang.index.rerank import Reranking
 from munjang.stores.base import Found, NoSuchStore
 from tests.texts import ENGLISH, KOREAN
 
@@ -103,13 +103,6 @@ def test_a_re_ranker_may_ask_for_a_share(index: Index, make: Callable[..., Path]
     half.model.config = {**half.model.config, "munjang_rerank_weight": 2}
     with pytest.raises(CheckpointError, match="munjang_rerank_weight should be a number from 0 to 1, not 2"):
         index.search(TEXTS[5], rerank=half)
-
-
-def test_scores_that_are_no_numbers_come_last(index: Index) -> None:
-    hits = index.search(TEXTS[5], k=5)
-    scores = [0.1, float("nan"), 0.3, 0.2, float("nan")]
-    assert [hit.retrieval_rank for hit in ordered(hits, scores, scores, 1.0)] == [3, 4, 1, 2, 5]
-    assert ordered([], [], [], 0.5) == []
 
 
 def test_long_documents_are_cut_and_shown_by_passage(model: BiEncoder) -> None:
