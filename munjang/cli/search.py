@@ -30,6 +30,10 @@ class Options:
         "folder or Hub name of the model (default: the bundled one; an index knows its own)", default=None, short="-m"
     )
     rerank: str | None = option("order the candidates once more with this cross-encoder", default=None)
+    rerank_weight: float | None = option(
+        "its share of the final order, 0 to 1; the retrieval has the rest (default: what its folder states, or 1)",
+        default=None,
+    )
     k: int = option("hits to show", default=10, short="-k")
     candidates: int = option("passages that are found before they are ordered once more", default=100)
     where: str | None = option("filter by metadata, such as \"year >= 2020 and lang = 'ko'\"", default=None)
@@ -49,6 +53,7 @@ def run(options: Options) -> int:
     """Open or make an index, ask it, print the hits."""
     if bool(options.files) == (options.index is not None):
         raise InputError("Where to look? Give files, or --index with the place of an index")
+    rerank = _reranking(options)  # before the files are read, which can take long
     from munjang.index import Index
 
     if options.index is not None:
@@ -57,14 +62,25 @@ def run(options: Options) -> int:
         index = _of_files(options)
     with index:
         group = "passage" if options.passages else "document"
-        hits = index.search(
-            options.query, options.k, options.candidates, options.where, options.rerank, group, options.hybrid
-        )
+        hits = index.search(options.query, options.k, options.candidates, options.where, rerank, group, options.hybrid)
     for hit in hits:
         print(json.dumps(asdict(hit), ensure_ascii=False) if options.json else shown(hit))
     if not hits and not options.quiet:
         print("nothing was found", file=sys.stderr)
     return 0
+
+
+def _reranking(options: Options) -> Any:
+    """How to order once more; None: not at all."""
+    if options.rerank is None:
+        if options.rerank_weight is not None:
+            raise InputError("--rerank-weight is the share of a cross-encoder; name it with --rerank")
+        return None
+    from munjang.cross_encoder import CrossEncoder
+    from munjang.index.rerank import Reranking
+
+    scorer = CrossEncoder.load(options.rerank, device=options.device, dtype=options.dtype)
+    return Reranking(scorer, weight=options.rerank_weight)
 
 
 def _of_files(options: Options) -> Any:

@@ -94,13 +94,18 @@ class Own(BaseModel):
 
 
 class Search(Own):
-    """POST /search. `rerank`: the name of a re-ranker, or true for the first one."""
+    """POST /search. `rerank`: the name of a re-ranker, or true for the first one.
+
+    `rerank_weight`: its share of the final order, 0 to 1, the retrieval has the rest; left out, what the re-ranker's
+    folder states, or 1.
+    """
 
     query: Text
     k: Annotated[int, Field(ge=1, le=1000)] = 10
     candidates: Annotated[int, Field(ge=1, le=1000)] = 100
     where: Annotated[Text, Field(max_length=10_000)] | None = None
     rerank: bool | str = False
+    rerank_weight: Annotated[float, Field(ge=0, le=1)] | None = None
     group: Literal["document", "passage"] = "document"
     hybrid: bool = False
 

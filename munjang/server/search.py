@@ -84,6 +84,8 @@ async def find(service: Service, body: Search) -> list[Any]:
     from munjang.index.rerank import ordered
 
     index = index_of(service)
+    if body.rerank is False and body.rerank_weight is not None:
+        raise Refused("invalid", "rerank_weight is the share of a re-ranker; name it with rerank.")
     embedder = next(each for each in service.embedders if each.model is index.model)
     vectors, _ = await service.embed(embedder, [body.query], Embedding(role="query"), "query")
     most = max(body.k, body.candidates)
@@ -92,8 +94,9 @@ async def find(service: Service, body: Search) -> list[Any]:
     hits: list[Any] = await service.with_index(found)
     if body.rerank is not False and hits:
         reranker = service.reranker(None if body.rerank is True else body.rerank)
+        share = reranker.share if body.rerank_weight is None else body.rerank_weight
         logits, _ = await service.score(reranker, body.query, [hit.text for hit in hits], "candidates")
-        hits = ordered(hits, logits, reranker.scorer.own_scores(logits), reranker.share)
+        hits = ordered(hits, logits, reranker.scorer.own_scores(logits), share)
     return (one_per_document(hits) if body.group == "document" else hits)[: body.k]
 
 

@@ -15,6 +15,7 @@ pytest.importorskip("uvicorn")
 pytest.importorskip("httpx")
 pytest.importorskip("munjang.index")
 from munjang.index import Index
+from munjang.index.rerank import Reranking
 from munjang.server.embedder import Embedder
 from munjang.server.reranker import Reranker
 from munjang.server.service import Service, Sizes
@@ -72,6 +73,14 @@ def test_a_re_ranker_with_a_share(model: BiEncoder, make: Callable[..., Path]) -
             assert [hit["id"] for hit in found] == [hit.id for hit in wanted]
             assert [hit["score"] for hit in found] == pytest.approx([hit.score for hit in wanted], abs=1e-4)
             assert [hit["score"] for hit in found] != [hit["rerank_score"] for hit in found]
+        for weight in (0.0, 0.8, 1.0):
+            found = hits(started, query=TEXTS[3], k=20, candidates=20, rerank="ranker", rerank_weight=weight)
+            wanted = index.search(TEXTS[3], 20, 20, rerank=Reranking(half, weight=weight))
+            assert [hit["id"] for hit in found] == [hit.id for hit in wanted]
+            assert [hit["score"] for hit in found] == pytest.approx([hit.score for hit in wanted], abs=1e-4)
+        described = started.client.get("/openapi.json").json()["components"]["schemas"]["Search"]
+        assert {"type": "number", "minimum": 0, "maximum": 1} in described["properties"]["rerank_weight"]["anyOf"]
+        assert "share of the final order" in described["description"]
     half.model.config = {**half.model.config, "munjang_rerank_weight": "much"}
     with pytest.raises(CheckpointError, match="should be a number from 0 to 1, not 'much'"):
         Reranker("ranker", half)
@@ -121,6 +130,11 @@ def test_documents_come_and_go(searching: Running) -> None:
         ("/search", {"query": "a", "where": "nothing = 1"}, 422),
         ("/search", {"query": "a", "where": "(" * 5000}, 422),
         ("/search", {"query": "a", "rerank": "other"}, 404),
+        ("/search", {"query": "a", "rerank": True, "rerank_weight": 1.1}, 422),
+        ("/search", {"query": "a", "rerank": True, "rerank_weight": -0.1}, 422),
+        ("/search", {"query": "a", "rerank": True, "rerank_weight": "much"}, 422),
+        ("/search", {"query": "a", "rerank": True, "rerank_weight": None}, 200),
+        ("/search", {"query": "a", "rerank_weight": 0.5}, 422),
         ("/documents", {"documents": []}, 422),
         ("/documents", {"documents": [{"text": "a", "id": ""}]}, 422),
         ("/documents", {"documents": [{"text": "a", "metadata": {"year": "text"}}]}, 422),
