@@ -240,6 +240,7 @@ class CrossEncoder:
             "labels": self.num_labels,
             "activation": type(self.activation).__name__,
             "scale": heads.scale_of(self.activation),
+            "rerank_weight": self.rerank_weight if self.num_labels == 1 else None,
             "max_length": self.max_length,
             "prompts": self.prompts,
             "device": str(self._engine.replicas or self.device),

@@ -26,7 +26,22 @@ def test_every_fact_is_shown(tiny_bert: Path, capsys: pytest.CaptureFixture[str]
 def test_cross_encoder(tmp_path: Path, tiny_bert: Path, capsys: pytest.CaptureFixture[str]) -> None:
     CrossEncoder.create(tiny_bert).save(tmp_path / "cross")
     assert main(["info", str(tmp_path / "cross")]) == 0
-    assert capsys.readouterr().out.split()[:2] == ["kind", "cross-encoder"]
+    shown = capsys.readouterr().out
+    assert shown.split()[:2] == ["kind", "cross-encoder"]
+    assert "rerank weight  1.0" in shown.splitlines()
+
+
+def test_the_share_that_a_re_ranker_asks_for(
+    tmp_path: Path, tiny_bert: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    CrossEncoder.create(tiny_bert).save(tmp_path / "cross")
+    config = json.loads((tmp_path / "cross/config.json").read_text(encoding="utf-8"))
+    (tmp_path / "cross/config.json").write_text(json.dumps({**config, "munjang_rerank_weight": 0.5}), encoding="utf-8")
+    assert main(["info", str(tmp_path / "cross"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["rerank_weight"] == 0.5
+    CrossEncoder.create(tiny_bert, num_labels=3).save(tmp_path / "classes")
+    assert main(["info", str(tmp_path / "classes"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["rerank_weight"] is None  # it ranks nothing
 
 
 def test_describe() -> None:
