@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from munjang import bi_encoder, checkpoint, cross_encoder
 from munjang.bi_encoder import BiEncoder
+from munjang.checkpoint.describe import RERANK_WEIGHT
 from munjang.cross_encoder import CrossEncoder
 from munjang.errors import InputError, UnsupportedModel
 from munjang.nn.encoder import Block, Embeddings, Encoder
@@ -105,7 +106,8 @@ class Trainee:
                 for name, value in weights.items():
                     parameters[name].copy_(value)
         network = _merged(network).requires_grad_(False)
-        model = replace(self.model.model, network=network, tokenizer=copy.copy(self.model.tokenizer), ranges=None)
+        tokenizer, config = copy.copy(self.model.tokenizer), _config(self.model)
+        model = replace(self.model.model, network=network, tokenizer=tokenizer, config=config, ranges=None)
         made = type(self.model)(model, self.device, pick_dtype(dtype, self.device))
         for name in SETTINGS[type(self.model)]:
             setattr(made, name, getattr(self.model, name))
@@ -124,7 +126,13 @@ class Trainee:
         model.network.to_compute(model.device, model.dtype)
         model.__dict__.pop("fingerprint", None)  # of the weights before
         model.model.ranges = None  # of the vectors before
+        model.model.config = _config(model)
         model._options = None  # what is on disk there is another model now
+
+
+def _config(model: Holder) -> dict[str, Any]:
+    """What config.json states, less the re-ranker's share: it was measured with the weights before."""
+    return {name: value for name, value in model.model.config.items() if name != RERANK_WEIGHT}
 
 
 def _in_float32(model: Holder) -> SentenceNetwork | PairNetwork:

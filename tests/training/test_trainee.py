@@ -1,5 +1,7 @@
 """The model that learns is a copy: what it gives back, what a snapshot of it is, and what can't be trained."""
 
+import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -62,6 +64,26 @@ def test_a_snapshot_of_other_weights(tiny_bert: Path) -> None:
     assert all(torch.equal(value, now[name]) for name, value in trainee.weights().items())
     trainee.restore(begin)
     assert all(torch.equal(value, begin[name]) for name, value in trainee.weights().items())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_the_share_of_a_re_ranker_is_not_that_of_the_trained_one(
+    make: Callable[..., Path], tmp_path: Path, dtype: str
+) -> None:
+    """It was measured with other weights; what else config.json says is kept."""
+    folder = shutil.copytree(make("bert", kind="cross", num_labels=1), tmp_path / "half")
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    (folder / "config.json").write_text(json.dumps({**config, "munjang_rerank_weight": 0.5}), encoding="utf-8")
+    scorer = CrossEncoder.load(folder, "cpu", dtype)
+    trainee = trainee_of(scorer)
+    snapshot: Any = trainee.snapshot()
+    assert (scorer.rerank_weight, snapshot.rerank_weight) == (0.5, 1.0)
+    trainee.give_back()
+    assert scorer.rerank_weight == 1.0
+    trainee.save(tmp_path / "trained")
+    written = json.loads((tmp_path / "trained/config.json").read_text(encoding="utf-8"))
+    assert "munjang_rerank_weight" not in written
+    assert config.items() <= written.items()
 
 
 def test_what_objectives_are_told(make: Callable[..., Path]) -> None:
