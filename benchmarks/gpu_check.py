@@ -20,6 +20,7 @@ import torch
 
 from munjang import BiEncoder  # the source tree, not an installed copy
 from munjang.nn import attention
+from munjang.stores.exact_gpu import OnGpu
 from munjang.text.packing import Packed, pack
 from tests.models import NATIVE, make_model
 from tests.training.made import difference, examples, gradient
@@ -77,6 +78,26 @@ def check_tiles(lengths: np.ndarray, batch: Packed) -> None:
                     out = attention.tiles(qkv, batch, None, 0.0, window)
                 worst = float((out.double() - naive(qkv.double(), lengths, window)).abs().max())
                 report(f"attention tiles {str(dtype)[6:]} width {width} window {window}", worst, limit)
+
+
+def check_search() -> None:
+    """Exact search: every row that is among the best ten in double precision is a candidate."""
+    random = np.random.default_rng(3)
+    vectors = random.standard_normal((200_000, 384), np.float32)
+    queries, rows = random.standard_normal((64, 384), np.float32), np.arange(len(vectors))
+    lengths = np.linalg.norm(vectors, axis=1)
+    for metric in ("cosine", "dot", "euclidean"):
+        search = OnGpu()
+        found = search.candidates(queries, vectors, lengths, rows, 10, metric)
+        products = queries.astype(np.float64) @ vectors.astype(np.float64).T
+        exact = {"cosine": products / lengths, "dot": products, "euclidean": 2 * products - lengths.astype(float) ** 2}
+        best = np.argpartition(-exact[metric], 10, axis=1)[:, :10]
+        some = found or [rows[:0]] * len(queries)  # None: it left the work to the CPU
+        lost = [len(np.setdiff1d(wanted, each)) for wanted, each in zip(best, some, strict=True)]
+        report(f"exact search, {metric}: rows of the best ten that are no candidates", float(sum(lost)), 0)
+        start = time.perf_counter()
+        search.candidates(queries, vectors, lengths, rows, 10, metric)
+        print(f"     64 queries, 200,000 rows: {1000 * (time.perf_counter() - start):.1f} ms", flush=True)
 
 
 def naive(qkv: torch.Tensor, lengths: np.ndarray, window: int | None) -> torch.Tensor:
@@ -202,6 +223,7 @@ def main() -> int:
     import tempfile
 
     check_kernels()
+    check_search()
     with tempfile.TemporaryDirectory() as root:
         check_families(Path(root), texts[:200])
         check_training(Path(root))
