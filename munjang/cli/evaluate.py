@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # numpy and torch stay out of --help
 # The options that are settings of the same name
 SETTINGS = (
     *("texts", "label", "score", "labels", "score_range", "format", "split", "max_rows", "train", "max_train_rows"),
-    *("candidates", "prompt", "query_prompt", "document_prompt", "long", "seed"),
+    *("candidates", "rerank_weight", "prompt", "query_prompt", "document_prompt", "long", "seed"),
 )
 
 
@@ -58,6 +58,11 @@ class Options:
     max_train_rows: int | None = option("train on so many of them, drawn at random", default=None)
     first_stage: str | None = option("bi-encoder that finds the candidates for reranking", default=None)
     candidates: int = option("how many of them", default=100)
+    rerank_weight: float | None = option(
+        "share of the re-ranker in the order, 0 to 1; the first stage has the rest (default: what its folder states, "
+        "or 1)",
+        default=None,
+    )
     prompt: str | None = option("put this before texts that are compared with each other", default=None)
     query_prompt: str | None = option("put this before queries (default: the model's own)", default=None)
     document_prompt: str | None = option("put this before documents (default: the model's own)", default=None)

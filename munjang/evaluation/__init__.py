@@ -40,7 +40,7 @@ def evaluate(model: Any, data: Any, kind: str | None = None, **options: Any) -> 
     `kind` None: by what the data holds. A folder with qrels is retrieval; two texts are sts with a score, pairs with
     yes or no, nli with three labels and translation without anything; three texts are triplets. The others have to be
     named: reranking, clustering, classification, paraphrase_mining. `options` are the fields of `Settings`: columns
-    (texts, label, score), score_range, max_rows, train, first_stage, prompts...
+    (texts, label, score), score_range, max_rows, train, first_stage, rerank_weight, prompts...
     """
     names = [field.name for field in fields(Settings)]
     for name in options:
@@ -59,6 +59,8 @@ def prepare(data: Any, kind: str | None, settings: Settings) -> tuple[str, Any]:
         limit = getattr(settings, name)
         if limit is not None and limit < 1:
             raise InputError(f"{name} must be at least 1, not {limit}.")
+    if settings.rerank_weight is not None and not 0 <= settings.rerank_weight <= 1:
+        raise InputError(f"rerank_weight is a share, 0 to 1, not {settings.rerank_weight}.")
     if kind is None:
         kind, data = recognise(data, settings)
     return kind, KINDS[kind].read(data, settings)

@@ -69,6 +69,26 @@ def test_cross_encoder(make: Callable[..., Path], sts: Path, capsys: pytest.Capt
     assert "translation needs vectors, and a cross-encoder has none" in capsys.readouterr().err
 
 
+def test_share_of_a_re_ranker(make: Callable[..., Path], tiny_bert: Path, tmp_path: Path) -> None:
+    cross, folder = make("bert", kind="cross", num_labels=1), tmp_path / "set"
+    folder.mkdir()
+    texts = ["a quick fox", "나는 오늘 학교에", "lazy dogs", "the radio", "over the fence", "a slow fox jumps"]
+    tables = {
+        "corpus": ["id\ttext", *(f"d{place}\t{text}" for place, text in enumerate(texts))],
+        "queries": ["id\ttext", "1\tthe fox", "2\t오늘"],
+        "qrels": ["query_id\tcorpus_id\tscore", "1\td5\t1", "2\td1\t1"],
+    }
+    for name, lines in tables.items():
+        (folder / f"{name}.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    asked = ["evaluate", str(cross), "--data", str(folder), "--kind", "reranking", "--first-stage", str(tiny_bert)]
+    for share in ("0", "0.5"):
+        out = tmp_path / f"{share}.json"
+        assert main([*asked, "--rerank-weight", share, "--json", str(out), "--quiet"]) == 0
+        (record,) = json.loads(out.read_text(encoding="utf-8"))
+        assert any(f"a share of {share} in the order" in note for note in record["notes"])
+        assert (record["metrics"]["map"] == record["metrics"]["before_map"]) or share == "0.5"
+
+
 def test_model_options_change_the_vectors(tiny_bert: Path, sts: Path, tmp_path: Path) -> None:
     found = {}
     for name, more in {"plain": [], "cut": ["--truncate-dim", "4"], "pooled": ["--pooling", "max"]}.items():
@@ -116,6 +136,7 @@ def test_files_of_one_name_keep_their_paths(tiny_bert: Path, sts: Path, capsys: 
         (["--json", "no/such/folder/out.json"], "The folder no/such/folder doesn't exist"),
         (["--html", "."], "is a folder; give the name of a file"),
         (["--candidates", "0"], "candidates must be at least 1"),
+        (["--rerank-weight", "1.2"], "rerank_weight is a share, 0 to 1, not 1.2"),
         (["--truncate-dim", "999"], "--truncate-dim must be between 1 and 32"),
         (["--kind", "clustering"], "which column"),
         (["--kind", "retrieval"], "a folder with corpus, queries and qrels is needed"),

@@ -38,6 +38,7 @@ class Settings:
     max_train_rows: int | None = None  # so many of them, drawn by `seed`: many files are sorted by class
     first_stage: "BiEncoder | None" = None  # which finds the candidates that are ranked again
     candidates: int = 100
+    rerank_weight: float | None = None  # the re-ranker's share of the order, 0 to 1; None: what its folder states, or 1
     prompt: str | None = None  # before texts that are compared with each other
     query_prompt: str | None = None  # None: the model's own
     document_prompt: str | None = None
@@ -108,13 +109,14 @@ def compare_pairs(model: "Model", examples: Examples, settings: Settings) -> dic
     return {f"_{name}": function(a_ND, b_ND) for name, function in PAIRWISE.items()}
 
 
-def cross_scores(model: Any, first: list[str], second: list[str], settings: Settings) -> Floats:
-    """The scores of a cross-encoder that has one for each pair."""
+def cross_scores(
+    model: Any, first: list[str], second: list[str], settings: Settings, activation: str | None = None
+) -> Floats:
+    """The scores of a cross-encoder that has one for each pair; `activation` "Identity": logits."""
     if model.num_labels != 1:
         raise InputError(f"This needs one score a pair, and the cross-encoder has {model.num_labels} labels; try nli.")
-    scores: Floats = model.predict(
-        list(zip(first, second, strict=True)), prompt=settings.prompt, progress=settings.progress
-    )
+    pairs = list(zip(first, second, strict=True))
+    scores: Floats = model.predict(pairs, activation, prompt=settings.prompt, progress=settings.progress)
     return scores
 
 

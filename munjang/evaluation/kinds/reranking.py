@@ -1,7 +1,8 @@
 """Re-ranking: whether the right ones of a query's candidates come first.
 
 Candidates come with the data (rows of query, positive and negatives; rows of query, document and yes or no; a table
-`candidates` in a retrieval folder), or a first stage finds them in the folder's corpus.
+`candidates` in a retrieval folder: query id, document id, the retrieval's score), or a first stage finds them in the
+folder's corpus. The order is the model's, or that of the model and the retrieval together, by share, as in an index.
 """
 
 import os
@@ -27,8 +28,8 @@ from munjang.evaluation.kinds.retrieval import search
 from munjang.evaluation.kinds.rows import read_rows
 from munjang.evaluation.metrics.ranking import rank_metrics
 from munjang.nn.similarity import PAIRWISE
-from munjang.types import Floats
 
+Run = dict[str, dict[str, float]]  # scores by query id and document id
 WHOLE = 1_000_000  # longer than any list of candidates
 
 
@@ -38,6 +39,7 @@ class Candidates:
 
     data: Retrieval
     documents: dict[str, list[str]] | None  # ids by query id
+    retrieved: Run | None = None  # what a retrieval said of them, where the data has it
 
     def __len__(self) -> int:
         return len(self.data)
@@ -50,7 +52,7 @@ def read(source: Any, settings: Settings) -> Candidates:
     if isinstance(source, (str, os.PathLike)) and os.path.isdir(source):
         data = read_retrieval(source, settings.split, settings.max_rows)
         path = find(source, "candidates")
-        return Candidates(data, None if path is None else _stated(read_relevances(path), data))
+        return Candidates(data, None) if path is None else _stated(read_relevances(path), data)
     if isinstance(source, Examples) and source.labels is None:
         return _of_columns(read_rows(source, settings, (3, None)))
     try:
@@ -69,38 +71,79 @@ def read(source: Any, settings: Settings) -> Candidates:
 
 def evaluate(model: Any, candidates: Candidates, settings: Settings) -> Measured:
     """MAP over the whole list, MRR and nDCG at 10; of a first stage the same before it was ranked again."""
-    data, notes, before = candidates.data, list(candidates.data.notes), {}
-    documents = candidates.documents
+    data, documents, retrieved = candidates.data, candidates.documents, candidates.retrieved
+    notes, before = list(data.notes), {}
+    if settings.first_stage is not None:
+        if documents is None:
+            retrieved = search(settings.first_stage, data, settings.candidates, settings)
+            documents = {query: list(found) for query, found in retrieved.items()}
+            notes.append(f"the best {settings.candidates} documents of the first stage are ranked again")
+        else:
+            retrieved = _run(settings.first_stage, data, documents, settings)
+        before = {f"before_{name}": value for name, value in _metrics(data, retrieved).items()}
     if documents is None:
-        if settings.first_stage is None:
-            raise InputError(f"{data.name} has no candidates: a bi-encoder has to find them, --first-stage MODEL.")
-        run = search(settings.first_stage, data, settings.candidates, settings)
-        before = {f"before_{name}": value for name, value in _metrics(data, run).items()}
-        documents = {query: list(found) for query, found in run.items()}
-        notes.append(f"the best {settings.candidates} documents of the first stage are ranked again")
-    pairs = [(query, name) for query, names in documents.items() for name in names]
-    scores = _scores(model, [data.queries[q] for q, _ in pairs], [data.corpus[d] for _, d in pairs], settings)
-    found: dict[str, dict[str, float]] = {query: {} for query in documents}
-    for (query, name), score in zip(pairs, scores.tolist(), strict=True):
-        found[query][name] = score
-    return Measured(_metrics(data, found) | before, tuple(notes))
+        raise InputError(f"{data.name} has no candidates: a bi-encoder has to find them, --first-stage MODEL.")
+    share, note = _share(model, data, retrieved, settings)
+    notes += [note] if note else []
+    run = _run(model, data, documents, settings, is_added=share < 1)
+    if retrieved is not None and share < 1:
+        run = {query: _added(found, retrieved[query], share) for query, found in run.items()}
+    return Measured(_metrics(data, run) | before, tuple(notes))
 
 
-def _metrics(data: Retrieval, run: dict[str, dict[str, float]]) -> dict[str, float]:
+def _share(model: Any, data: Retrieval, retrieved: Run | None, settings: Settings) -> tuple[float, str]:
+    """Of the model in the final order: as set, else as its folder states; and what a reader should know of it."""
+    set_to = settings.rerank_weight
+    share = set_to if set_to is not None else model.rerank_weight if kind_of(model) == "cross" else 1.0
+    if share == 1:
+        return 1.0, ""
+    if retrieved is not None:
+        return share, f"the re-ranker has a share of {share:g} in the order, the retrieval the rest"
+    if set_to is not None:
+        raise InputError(
+            f"rerank_weight {set_to:g} leaves a share to the retrieval, and {data.name} has no scores of one; "
+            "--first-stage MODEL gives them."
+        )
+    return 1.0, f"the re-ranker alone: it asks for a share of {share:g}, but there is no retrieval to have the rest"
+
+
+def _added(found: dict[str, float], retrieved: dict[str, float], share: float) -> dict[str, float]:
+    """One query's candidates by both scores."""
+    from munjang.index.rerank import added  # torch comes with it: not for what only reads
+
+    both = added(np.array(list(found.values())), np.array([retrieved[name] for name in found]), share)
+    return dict(zip(found, both.tolist(), strict=True))
+
+
+def _metrics(data: Retrieval, run: Run) -> dict[str, float]:
     whole = rank_metrics(data.relevances, run, [WHOLE], ["map"])[f"map@{WHOLE}"]
     return {"map": whole, **rank_metrics(data.relevances, run, [10], ["mrr", "ndcg"])}
 
 
-def _scores(model: Any, queries: list[str], documents: list[str], settings: Settings) -> Floats:
+def _run(
+    model: Any, data: Retrieval, documents: dict[str, list[str]], settings: Settings, is_added: bool = False
+) -> Run:
+    """Scores of every query's candidates; a cross-encoder's logits where the retrieval is added to them."""
+    pairs = [(query, name) for query, names in documents.items() for name in names]
+    queries, texts = [data.queries[query] for query, _ in pairs], [data.corpus[name] for _, name in pairs]
     if kind_of(model) == "cross":
-        return cross_scores(model, queries, documents, settings)
-    a_ND, b_ND = encode_queries(model, queries, settings), encode_documents(model, documents, settings)
-    return PAIRWISE[model.similarity_name](a_ND, b_ND)
+        scores = cross_scores(model, queries, texts, settings, "Identity" if is_added else None)
+    else:
+        a_ND, b_ND = encode_queries(model, queries, settings), encode_documents(model, texts, settings)
+        scores = PAIRWISE[model.similarity_name](a_ND, b_ND)
+    run: Run = {query: {} for query in documents}
+    for (query, name), score in zip(pairs, scores.tolist(), strict=True):
+        run[query][name] = score
+    return run
 
 
-def _stated(given: dict[str, dict[str, float]], data: Retrieval) -> dict[str, list[str]]:
+def _stated(given: Run, data: Retrieval) -> Candidates:
     """Candidates of the queries that are measured; those without any count as 0."""
-    return {query: [name for name in given.get(query, {}) if name in data.corpus] for query in data.queries}
+    retrieved = {
+        query: {name: score for name, score in given.get(query, {}).items() if name in data.corpus}
+        for query in data.queries
+    }
+    return Candidates(data, {query: list(found) for query, found in retrieved.items()}, retrieved)
 
 
 def _of_columns(examples: Examples) -> Candidates:
