@@ -8,16 +8,18 @@ says what a processor without AVX-512 would take.
 """
 
 import argparse
+import hashlib
 import json
 import os
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from benchmarks.models import add_model, fill_model
@@ -33,16 +35,20 @@ def passages_of(path: Path, scorer: CrossEncoder) -> list[str]:
     """Lines put together until each has about the tokens wanted."""
     lines = iter(read_texts(path))
     found: list[str] = []
+    text = ""
     while len(found) < COUNT:
-        text = next(lines)
-        while int(scorer.tokenizer([text]).lengths[0]) < TOKENS:
-            text += " " + next(lines)
-        found.append(text)
+        line = next(lines, None)
+        if line is None:
+            raise SystemExit(f"{path} is enough for {len(found)} passages of {TOKENS} tokens; {COUNT} are needed.")
+        text = f"{text} {line}".strip()
+        if int(scorer.tokenizer([text]).lengths[0]) >= TOKENS:
+            found.append(text)
+            text = ""
     return found
 
 
-def sides(passages: list[str], minilm: Path, scratch: Path, threads: int) -> dict[str, Callable[[], Any]]:
-    """What is compared: each scores all passages."""
+def sides(minilm: Path, scratch: Path, threads: int) -> dict[str, Any]:
+    """What is compared: cross-encoders, each of which ranks all passages."""
     from sentence_transformers import CrossEncoder as Theirs
 
     CrossEncoder.load("ko-en-reranker", "cpu", "float32").save(scratch / "same")
@@ -50,40 +56,43 @@ def sides(passages: list[str], minilm: Path, scratch: Path, threads: int) -> dic
     ours = {name: CrossEncoder.load("ko-en-reranker", "cpu", name, threads=threads) for name in ("int8", "float32")}
     theirs = {name: Theirs(str(scratch / name), device="cpu") for name in ("same", "minilm")}
     return {
-        **{f"munjang {name}": _ours(model, passages) for name, model in ours.items()},
-        "sentence-transformers, the same model": _theirs(theirs["same"], passages),
-        "sentence-transformers, all-MiniLM-L6-v2": _theirs(theirs["minilm"], passages),
+        **{f"munjang {name}": model for name, model in ours.items()},
+        "sentence-transformers, the same model": theirs["same"],
+        "sentence-transformers, all-MiniLM-L6-v2": theirs["minilm"],
     }
 
 
-def _ours(model: CrossEncoder, passages: list[str]) -> Callable[[], Any]:
-    return lambda: model.rank(QUESTION, passages)
+def tokens_of(model: Any, passages: Sequence[str]) -> float:
+    """What a side reads of a pair on average, special tokens included, padding not: vocabularies differ."""
+    if isinstance(model, CrossEncoder):
+        _, lengths = model.tokenizer.bodies([QUESTION, *passages])
+        found = lengths[1:] + lengths[0] + model.tokenizer.pair.num_special
+        return float(np.minimum(found, model.max_length or found.max()).mean())
+    read = model.tokenizer([QUESTION] * len(passages), list(passages), truncation=True, max_length=model.max_seq_length)
+    return statistics.fmean(map(len, read["input_ids"]))
 
 
-def _theirs(model: Any, passages: list[str]) -> Callable[[], Any]:
-    return lambda: model.rank(QUESTION, passages)
-
-
-def measure(compared: dict[str, Callable[[], Any]], rounds: int) -> dict[str, dict[str, float]]:
-    """Seconds by the clock and of the processor, and how many times as fast as the incumbent with the same model."""
-    clock: dict[str, list[float]] = {name: [] for name in compared}
-    busy: dict[str, list[float]] = {name: [] for name in compared}
+def measure(models: dict[str, Any], passages: list[str], rounds: int) -> dict[str, dict[str, float]]:
+    """Seconds by the clock and of the processor, and how many times as fast as each side of the incumbent."""
+    clock: dict[str, list[float]] = {name: [] for name in models}
+    busy: dict[str, list[float]] = {name: [] for name in models}
     for number in range(rounds + 1):
-        for name, call in compared.items():
+        for name, model in models.items():
             started, used = time.perf_counter(), time.process_time()
-            call()
+            model.rank(QUESTION, passages)
             if number:  # the first one warms up
                 clock[name].append(time.perf_counter() - started)
                 busy[name].append(time.process_time() - used)
     rows = {
         name: {
+            "tokens_a_pair": round(tokens_of(models[name], passages), 1),
             "median_s": round(statistics.median(clock[name]), 4),
             "best_s": round(min(clock[name]), 4),
             "processor_s": round(statistics.median(busy[name]), 4),
         }
-        for name in compared
+        for name in models
     }
-    for reference in [name for name in compared if name.startswith("sentence")]:
+    for reference in [name for name in models if name.startswith("sentence")]:
         for row in rows.values():
             row[f"times {reference}"] = round(rows[reference]["median_s"] / row["median_s"], 2)
     return rows
@@ -102,17 +111,21 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         scorer = CrossEncoder.load("ko-en-reranker", "cpu")
         passages = passages_of(options.passages, scorer)
-        rows = measure(sides(passages, Path(options.model), Path(scratch), options.threads), options.rounds)
-    tokens = scorer.tokenizer(passages).lengths.mean()
+        rows = measure(sides(Path(options.model), Path(scratch), options.threads), passages, options.rounds)
     for name, row in rows.items():
         print(f"{name:42} {row}", flush=True)
     record = {
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": processor(),
         "isa": os.environ.get("ONEDNN_MAX_CPU_ISA", "all"),
-        "command": f"python -m benchmarks.reranking --rounds {options.rounds} --threads {options.threads}",
-        "passages": COUNT,
-        "tokens": round(float(tokens), 1),
+        "command": f"python -m benchmarks.reranking --passages {options.passages.name} --rounds {options.rounds} "
+        f"--threads {options.threads}",
+        "passages": {
+            "source": options.passages.name,
+            "count": COUNT,
+            "tokens": round(float(scorer.tokenizer(passages).lengths.mean()), 1),
+            "sha256": hashlib.sha256("\n".join(passages).encode()).hexdigest(),
+        },
         "rows": rows,
     }
     if options.out:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,14 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks import report
+from benchmarks import report, reranking
 from benchmarks.chart import bars
 from benchmarks.corpora import corpora, repeated
 from benchmarks.pairs import most_similar
 from benchmarks.peers.loaders import LOADERS
 from benchmarks.peers.process import PeerFailed, Process
 from benchmarks.peers.table import OWN, PEERS, REFERENCE, ROOT, Peer
-from munjang import BiEncoder
+from munjang import BiEncoder, CrossEncoder
 
 ROW = {"times_median": 1.0, "times_best": 1.1, "cosine_min": 1.0, "cosine_mean": 1.0}
 RECORD: dict[str, Any] = {
@@ -114,6 +115,26 @@ def test_most_similar_pair_is_exact(block: int) -> None:
     score, *place = most_similar(vectors, block)
     assert tuple(place) == expected
     assert score == pytest.approx(pairs[expected], abs=1e-6)
+
+
+def test_passages_and_tokens_of_re_rankers(make: Callable[..., Path], tmp_path: Path) -> None:
+    """Both sides read the same tokens of the same model; lines are put together until there are enough of them."""
+    theirs = pytest.importorskip("sentence_transformers").CrossEncoder
+    folder, lines = make("bert", kind="cross", num_labels=1), tmp_path / "lines.txt"
+    scorer = CrossEncoder.load(folder, "cpu")
+    lines.write_text("the quick brown fox jumps over the lazy dogs\n" * 3000, encoding="utf-8")
+    passages = reranking.passages_of(lines, scorer)
+    assert len(passages) == 100
+    assert all(length >= 100 for length in scorer.tokenizer(passages).lengths)
+    texts = ["a fox", passages[0] * 3]  # the second is cut at the limit
+    lengths = [len(scorer.tokenizer.rust.encode(reranking.QUESTION, text).ids) for text in texts]
+    wanted = (lengths[0] + scorer.max_length) / 2
+    assert lengths[1] > scorer.max_length
+    assert reranking.tokens_of(scorer, texts) == wanted
+    assert reranking.tokens_of(theirs(str(folder), device="cpu"), texts) == wanted
+    lines.write_text("too short\n", encoding="utf-8")
+    with pytest.raises(SystemExit, match="enough for 0 passages"):
+        reranking.passages_of(lines, scorer)
 
 
 @pytest.mark.parametrize("peer", PEERS, ids=lambda peer: peer.name)
