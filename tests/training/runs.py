@@ -6,11 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from munjang.bi_encoder import BiEncoder
+from munjang.cross_encoder import CrossEncoder
 from munjang.data.examples import Examples
 from munjang.training.config import TrainConfig
 from tests.training.made import sentences
+
+TEXTS = sentences(12, 40)  # what trained models are compared on
 
 
 def quiet(**settings: Any) -> TrainConfig:
@@ -65,3 +69,13 @@ def alike(found: dict[str, Any], wanted: dict[str, Any]) -> bool:
     return found.keys() == wanted.keys() and all(
         float((found[name] - wanted[name]).abs().mean()) < 1e-5 for name in wanted
     )
+
+
+def weights(model: BiEncoder | CrossEncoder) -> dict[str, torch.Tensor]:
+    """A copy of every parameter by name."""
+    return {name: value.detach().clone() for name, value in model.network.named_parameters()}
+
+
+def changed(before: dict[str, torch.Tensor], after: dict[str, torch.Tensor]) -> set[str]:
+    """Names of the parameters that are others now."""
+    return {name for name in before if not torch.equal(before[name], after[name])}
