@@ -1,61 +1,16 @@
 """Examples come out the same from every format, and what is wrong with a file is said all at once."""
 
-import csv
 import gzip
-import io
-import json
 import unicodedata
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet
 import pytest
 
 from munjang.data.examples import Examples
 from munjang.data.reading import drop_overlap, read_examples
 from munjang.errors import InputError, MissingExtra
-
-Rows = list[dict[str, object]]
-PAIRS: Rows = [
-    {"sentence1": "A plane is taking off.", "sentence2": "비행기가 이륙한다.", "score": 5},
-    {"sentence1": 'He said "no", twice.', "sentence2": "A cat sits.", "score": 0.5},
-    {"sentence1": "남자가 연주한다.", "sentence2": "A man plays.", "score": 2.5},
-]
-
-
-def as_csv(rows: Rows) -> bytes:
-    file = io.StringIO()
-    writer = csv.DictWriter(file, list(rows[0]))
-    writer.writeheader()
-    writer.writerows(rows)
-    return file.getvalue().encode()
-
-
-def as_tsv(rows: Rows) -> bytes:
-    return "".join("\t".join(map(str, line)) + "\n" for line in [list(rows[0]), *(r.values() for r in rows)]).encode()
-
-
-def as_jsonl(rows: Rows) -> bytes:
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
-
-
-def as_parquet(rows: Rows) -> bytes:
-    file = io.BytesIO()
-    pyarrow.parquet.write_table(pa.table({name: [row[name] for row in rows] for name in rows[0]}), file)
-    return file.getvalue()
-
-
-WRITERS = {"csv": as_csv, "tsv": as_tsv, "jsonl": as_jsonl, "parquet": as_parquet}
-
-
-def write(path: Path, rows: Rows) -> Path:
-    path.write_bytes(WRITERS[path.suffix[1:]](rows))
-    return path
-
-
-def labelled(*labels: object, **columns: str) -> Rows:
-    return [{"text": f"text {row}", **columns, "label": label} for row, label in enumerate(labels)]
+from tests.data.written import PAIRS, WRITERS, Rows, as_csv, write
 
 
 @pytest.mark.parametrize("format", WRITERS)
@@ -158,159 +113,6 @@ def test_number_of_texts_decides(tmp_path: Path) -> None:
     ]:
         with pytest.raises(InputError, match=message):
             read_examples(path, **options)
-
-
-@pytest.mark.parametrize(
-    "written", [("entailment", "NEUTRAL", "Contradiction"), ("e", "n", "C"), ("함의", "중립", "모순")]
-)
-def test_nli_labels(tmp_path: Path, written: tuple[str, ...]) -> None:
-    path = write(tmp_path / "nli.tsv", labelled(*written, written[0]))
-    examples = read_examples(path, target="labels")
-    assert examples.label_names == ("contradiction", "entailment", "neutral")
-    assert examples.labels is not None
-    assert examples.labels.tolist() == [1, 2, 0, 1]
-    ordered = read_examples(path, target="labels", labels=("entailment", "neutral", "contradiction"))
-    assert ordered.labels is not None
-    assert ordered.labels.tolist() == [0, 1, 2, 0]
-    assert ordered.label_names == ("entailment", "neutral", "contradiction")
-
-
-def test_a_file_that_lacks_an_nli_class_numbers_the_others_alike(tmp_path: Path) -> None:
-    examples = read_examples(write(tmp_path / "nli.tsv", labelled("neutral", "entailment")), target="labels")
-    assert examples.labels is not None
-    assert examples.labels.tolist() == [2, 1]
-
-
-def test_rows_without_agreement_are_dropped_and_counted(tmp_path: Path) -> None:
-    rows = labelled("neutral", "-", "entailment", "-")
-    rows[1]["text"] = ""  # a row that is dropped anyway may be bad
-    examples = read_examples(write(tmp_path / "nli.tsv", rows), target="labels")
-    assert examples.texts == (["text 0", "text 2"],)
-    assert examples.labels is not None
-    assert examples.labels.tolist() == [2, 1]
-    assert "2 rows dropped that are labelled '-': no agreement" in examples.notes
-    with pytest.raises(InputError, match="no rows but those"):
-        read_examples(write(tmp_path / "none.tsv", labelled("-")), target="labels")
-
-
-@pytest.mark.parametrize("format", WRITERS)
-def test_whole_numbers_stay(tmp_path: Path, format: str) -> None:
-    examples = read_examples(write(tmp_path / f"table.{format}", labelled(2, 0, 1, 2)), target="labels")
-    assert examples.labels is not None
-    assert examples.labels.tolist() == [2, 0, 1, 2]
-    assert examples.labels.dtype == np.int64
-    assert examples.label_names == ("0", "1", "2")
-    assert not examples.notes
-
-
-def test_other_labels(tmp_path: Path) -> None:
-    def read(*labels: object, names: tuple[str, ...] | None = None) -> Examples:
-        return read_examples(write(tmp_path / "table.jsonl", labelled(*labels)), target="labels", labels=names)
-
-    gaps = read(5, 3, "9", 3.0)
-    assert gaps.labels is not None
-    assert gaps.labels.tolist() == [1, 0, 2, 0]
-    assert gaps.label_names == ("3", "5", "9")
-    assert "3, 5, 9 are numbered from 0 to 2" in gaps.notes[0]
-    again = read("9", "5", names=gaps.label_names)  # the file to evaluate on, numbered as the one trained on
-    assert again.labels is not None
-    assert again.labels.tolist() == [2, 1]
-    yes = read(True, False)
-    assert yes.labels is not None
-    assert yes.labels.tolist() == [1, 0]
-    words = read("sport", "art", "sport")
-    assert words.labels is not None
-    assert words.labels.tolist() == [1, 0, 1]
-    assert words.label_names == ("art", "sport")
-    numbers = read(2, 0, names=("no", "maybe", "yes"))
-    assert numbers.labels is not None
-    assert numbers.labels.tolist() == [2, 0]
-    assert numbers.label_names == ("no", "maybe", "yes")
-    cased = read("SPORT", "art", names=("Sport", "Art"))
-    assert cased.labels is not None
-    assert cased.labels.tolist() == [0, 1]
-    for labels, names, message in [
-        ((3, 0), ("3", "5", "9"), "line 2: label 0 is none of 3, 5, 9"),  # 0 is not the place of a name here
-        (("sport", "arts"), ("art", "sport"), "line 2: label 'arts' is none of art, sport"),
-        ((0, 3), ("no", "maybe", "yes"), "line 2: label 3 is none of"),
-        ((0, 0.5), None, "line 2: label 0.5 is none of names or whole numbers"),
-        ((0, None), None, "line 2: no label"),
-        ((0, " "), None, "line 2: no label"),
-        ((0, [1]), None, r"line 2: label \[1\] is not a class"),
-        ((0, 1), ("no", "no"), "name each class once"),
-    ]:
-        with pytest.raises(InputError, match=message):
-            read(*labels, names=names)
-
-
-@pytest.mark.parametrize(
-    ("values", "declared", "scaled", "note"),
-    [
-        ([0, 0.25, 1], None, [0, 0.25, 1], "0 to 1 (found"),
-        ([-0.5, 1], None, [0.25, 1], "-1 to 1 (found"),
-        ([0, 2.5, 4], None, [0, 0.5, 0.8], "0 to 5 (found"),
-        ([0, 6], None, [0, 0.6], "0 to 10 (found"),
-        ([50, 100], None, [0.5, 1], "0 to 100 (found"),
-        ([1, 2, 5], (1, 5), [0, 0.25, 1], "1 to 5 (declared)"),
-    ],
-)
-def test_scores_are_scaled(
-    tmp_path: Path, values: list[float], declared: tuple[float, float] | None, scaled: list[float], note: str
-) -> None:
-    path = write(tmp_path / "t.csv", [{"sentence1": "a", "sentence2": "b", "similarity": value} for value in values])
-    examples = read_examples(path, target="scores", score_range=declared)
-    assert examples.scores is not None
-    assert np.allclose(examples.scores, scaled, rtol=0, atol=1e-15)
-    assert note in examples.notes[-1]
-
-
-def test_scores_out_of_range(tmp_path: Path) -> None:
-    path = write(
-        tmp_path / "t.csv", [{"sentence1": "a", "sentence2": "b", "score": value} for value in [3, 0, 7, -200]]
-    )
-    with pytest.raises(InputError, match="lie from -200 to 7, in none"):
-        read_examples(path, target="scores")
-    with pytest.raises(InputError) as error:
-        read_examples(path, target="scores", score_range=(1, 5))
-    assert "3 of 4 rows are bad" in str(error.value)
-    assert "line 3: score 0 is not within 1 to 5" in str(error.value)
-    with pytest.raises(InputError, match="lowest and a highest"):
-        read_examples(path, target="scores", score_range=(5, 1))
-
-
-def test_yes_and_no_are_scores_and_classes(tmp_path: Path) -> None:
-    path = write(tmp_path / "t.tsv", [{"question1": "a", "question2": "b", "is_duplicate": value} for value in (1, 0)])
-    scores, labels = read_examples(path, target="scores").scores, read_examples(path, target="labels").labels
-    assert scores is not None
-    assert scores.tolist() == [1, 0]
-    assert labels is not None
-    assert labels.tolist() == [1, 0]
-
-
-def test_candidate_scores_stay_as_they_are(tmp_path: Path) -> None:
-    texts: dict[str, object] = {"query": "q", "positive": "p", "negative_1": "m", "negative_2": "n"}
-    expected = [[9.5, -3, 2], [7, 1, -11]]
-    each = [{**texts, **{f"score_{at}": value for at, value in enumerate(row, 1)}} for row in expected]
-    lists = [{**texts, "scores": row} for row in expected]
-    spaces = [{**texts, "scores": " ".join(map(str, row))} for row in expected]
-    for name, rows in [("a.tsv", each), ("b.jsonl", lists), ("c.csv", lists), ("d.parquet", lists), ("e.tsv", spaces)]:
-        examples = read_examples(write(tmp_path / name, rows), target="scores")
-        assert examples.scores is not None
-        assert examples.scores.tolist() == expected, name
-    margin = read_examples(write(tmp_path / "margin.tsv", [{**texts, "score": 8.5}]), target="scores")
-    assert margin.scores is not None
-    assert margin.scores.tolist() == [8.5]
-    path = write(tmp_path / "logits.tsv", [{"query": "q", "passage": "p", "logit": -7.5}])
-    logits = read_examples(path, score=("logit",))  # a teacher's, on its own scale
-    assert logits.scores is not None
-    assert logits.scores.tolist() == [[-7.5]]
-    with pytest.raises(InputError, match=r"2 columns of scores .* for 3 candidates"):
-        read_examples(tmp_path / "a.tsv", score=("score_1", "score_2"))
-    with pytest.raises(InputError, match="score_range is for one score"):
-        read_examples(tmp_path / "a.tsv", target="scores", score_range=(0, 1))
-    lists[1]["scores"] = [1, 2]
-    with pytest.raises(InputError, match=r"line 2: 2 scores .*3 wanted"):
-        read_examples(write(tmp_path / "f.jsonl", lists), target="scores")
 
 
 def test_all_bad_rows_are_listed_at_once(tmp_path: Path) -> None:
