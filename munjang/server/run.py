@@ -23,7 +23,8 @@ BACKLOG = 2048
 def bind(host: str, port: int) -> socket.socket:
     """A socket at an address; 0 is any free port."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    bound = socket.socket(family, socket.SOCK_STREAM)
+    # TCP by name: asyncio looks for it, and would else leave the kernel to hold every answer's body back for 40 ms
+    bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind((host, port))
