@@ -12,8 +12,9 @@ torch's attention does not scale over cores on short texts (docs/log.md, 2026-11
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -122,12 +123,19 @@ class Executor:
         self._pools: dict[bool, ThreadPoolExecutor] = {}
         self._pid = os.getpid()
 
+    @property
+    def num_sharing(self) -> int:
+        """Cores among which this thread's work is divided."""
+        return 1 if getattr(_here, "is_on_one_core", False) else self.num_workers
+
     def budget(self, num_tokens: int, asked: int | None = None) -> int:
         """Tokens a batch: what is asked for or suits the device, within what its memory has shown to hold."""
         if asked is not None and asked < 1:
             raise InputError(f"batch_tokens must be at least 1, not {asked}.")
-        shared = max(-(-num_tokens // self.num_workers), SMALLEST)  # so that no core is left without a batch
-        wanted = min(self._suited(num_tokens), shared) if asked is None else asked
+        shared = max(-(-num_tokens // self.num_sharing), SMALLEST)  # so that no core is left without a batch
+        # on one core somebody else decides how much there is at a time, and others are not to wait for a measurement
+        suited = self._suited(num_tokens) if self.num_sharing == self.num_workers else BUDGETS[self.device.type]
+        wanted = min(suited, shared) if asked is None else asked
         return wanted if self.limit is None else min(wanted, self.limit)
 
     def _suited(self, num_tokens: int) -> int:
@@ -175,12 +183,12 @@ class Executor:
         is_one_of_many: bool = False,
     ) -> "Future[Result]":
         """Compute `forward` of a batch; the result comes to the host unless it is to stay on the device."""
-        is_small = batch.num_tokens * self.num_weights < FEW
-        return self._pool(is_one_of_many or is_small).submit(self._run, batch, forward, keeps_device)
+        is_narrow = is_one_of_many or self.num_sharing == 1 or batch.num_tokens * self.num_weights < FEW
+        return self._pool(is_narrow).submit(self._run, batch, forward, keeps_device)
 
     def call(self, function: Callable[[], Tensor]) -> Tensor:
         """Compute something else there, on the host: after a fork the caller's own thread could wait for ever."""
-        return self._pool(False).submit(torch.inference_mode()(function)).result()
+        return self._pool(self.num_sharing == 1).submit(torch.inference_mode()(function)).result()
 
     def _pool(self, is_one_of_many: bool) -> ThreadPoolExecutor:
         is_narrow = is_one_of_many and self.num_workers > 1
@@ -229,6 +237,17 @@ class Executor:
 
 
 _setting: dict[int, threading.Lock] = {}
+_here = threading.local()
+
+
+@contextmanager
+def on_one_core() -> Iterator[None]:
+    """Leave the other cores alone: they have batches of their own, which this thread knows nothing of."""
+    _here.is_on_one_core = True
+    try:
+        yield
+    finally:
+        _here.is_on_one_core = False
 
 
 def _lock_of(locks: dict[int, threading.Lock]) -> threading.Lock:

@@ -93,7 +93,7 @@ def _prepare(executor: Executor, job: Job, batch_tokens: int | None, pad_id: int
     num_tokens = len(work.tokens.ids)
     budget = executor.budget(num_tokens, batch_tokens)
     is_strict = batch_tokens is not None or executor.limit is not None or executor.device.type == "cuda"
-    cut = batches(work, budget, pad_id, None if is_strict else executor.num_workers)
+    cut = batches(work, budget, pad_id, None if is_strict else executor.num_sharing)
     return Ready([(rows, executor.lay_out(batch)) for rows, batch in cut], num_tokens > budget)
 
 

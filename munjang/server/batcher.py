@@ -1,11 +1,12 @@
 """Batcher: the requests of many clients, packed into batches by a budget of tokens.
 
-Every model has a lane (lane.py). A lane computes one batch at a time, in a worker thread; lanes take turns by the
-seconds that they have used, so neither embedding nor re-ranking starves. Everything but computing happens on the event
-loop, so there are no locks.
+Every model has a lane (lane.py). A lane computes one batch at a time, or one on every core, in worker threads; lanes
+take turns by the seconds that they have used, so neither embedding nor re-ranking starves. Everything but computing
+happens on the event loop, so there are no locks.
 """
 
 import asyncio
+import os
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,9 +27,9 @@ class Batcher:
         if workers < 1:
             raise InputError(f"workers must be at least 1, not {workers}.")
         self.lanes: dict[str, Lane] = {}
-        self.clock, self.num_free, self.is_closed = clock, workers, False
+        self.clock, self.workers, self.is_closed = clock, workers, False
         self.on_batch: Callable[[Lane, Sequence[Part], float], None] = lambda lane, parts, seconds: None
-        self._pool = ThreadPoolExecutor(workers, "munjang-batch")
+        self._pool = ThreadPoolExecutor(workers * (os.cpu_count() or 1), "munjang-batch")
         self._preparing = ThreadPoolExecutor(1, "munjang-prepare")
         self._running: set[asyncio.Task[None]] = set()
         self._turn_s = 0.0  # of the lane that was served last
@@ -62,31 +63,33 @@ class Batcher:
             lane.num_inside -= 1
 
     def _start(self) -> None:
-        """Batches for every free worker; the lane that has used least time first."""
-        while self.num_free:
-            ready = [lane for lane in self.lanes.values() if lane.waiting and not lane.is_busy]
+        """Batches for every free core; the lane that has used least time first."""
+        lanes = self.lanes.values()
+        num_cores = self.workers * max(lane.num_at_once for lane in lanes)
+        while sum(lane.num_running for lane in lanes) < num_cores:
+            ready = [lane for lane in lanes if lane.waiting and lane.num_running < lane.num_at_once]
             if not ready:
                 return
             lane = min(ready, key=lambda lane: lane.used_s)
             parts = lane.take(self.clock())
             if not parts:
                 continue
-            self.num_free -= 1
-            lane.is_busy, self._turn_s = True, lane.used_s
-            task = asyncio.get_running_loop().create_task(self._run(lane, parts))
+            is_lone = not any(each.waiting or each.is_busy for each in lanes)  # then all cores may compute it together
+            lane.num_running += 1
+            self._turn_s = lane.used_s
+            task = asyncio.get_running_loop().create_task(self._run(lane, parts, is_lone))
             self._running.add(task)
             task.add_done_callback(self._running.discard)
 
-    async def _run(self, lane: Lane, parts: list[Part]) -> None:
+    async def _run(self, lane: Lane, parts: list[Part], is_lone: bool) -> None:
         started_s = self.clock()
-        outcomes = await asyncio.get_running_loop().run_in_executor(self._pool, lane.computed, parts)
+        outcomes = await asyncio.get_running_loop().run_in_executor(self._pool, lane.computed, parts, is_lone)
         seconds = self.clock() - started_s
-        self.num_free += 1
-        lane.is_busy = False
-        lane.used_s += seconds
         if seconds > 0:
-            rate = sum(part.num_tokens for part in parts) / seconds
+            rate = sum(part.num_tokens for part in parts) / seconds * lane.num_running
             lane.rate = rate if not lane.rate else 0.8 * lane.rate + 0.2 * rate
+        lane.num_running -= 1
+        lane.used_s += seconds * (lane.num_at_once if is_lone else 1)
         for part, outcome in zip(parts, outcomes, strict=True):
             _deliver(lane, part, outcome)
         self._start()
@@ -115,6 +118,4 @@ def _deliver(lane: Lane, part: Part, outcome: Sequence[Any] | Exception) -> None
         if request in lane.waiting:  # the rest of it need not be computed
             lane.waiting.remove(request)
         return
-    request.results += outcome
-    if len(request.results) == len(request.work.units):
-        request.future.set_result(request.results)
+    request.put(part.start, outcome)

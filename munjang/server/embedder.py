@@ -40,6 +40,11 @@ class Embedder:
             if not 1 <= size <= model.dimension:
                 raise InputError(f"{name} has vectors of {model.dimension} components; they can't be cut to {size}.")
 
+    @property
+    def num_at_once(self) -> int:
+        """Batches that are computed best side by side: one a core."""
+        return self.model._engine.executor.num_workers
+
     def prepare(self, inputs: Inputs, asked: Embedding) -> Work:
         """Texts, or token ids of this model's tokenizer with or without its special tokens, as work."""
         self._check_dimensions(asked.dimensions)

@@ -1,17 +1,21 @@
 """Lane: the queue of one model, oldest request first, from which batches are taken by a budget of tokens.
 
-A request is a row of units (texts, or pairs of texts), each with its tokens; it may take several batches.
+A request is a row of units (texts, or pairs of texts), each with its tokens; it may take several batches. Where a model
+has several cores, each computes batches of its own, of a share of what waits: when one is done there is a next one.
 """
 
 import asyncio
 import math
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
 from munjang.errors import InputError, MunjangError
+from munjang.runtime.executor import on_one_core
 
 MAX_RETRY_S = 60  # what a client is asked to wait at most
+LEAST = 64  # tokens that are worth a core of their own; fewer for each, and all cores compute them together
 
 
 class Full(MunjangError):
@@ -39,11 +43,22 @@ class Request:
     arrived_s: float
     future: "asyncio.Future[list[Any]]"
     num_taken: int = 0  # units that are in a batch, or done
-    results: list[Any] = field(default_factory=list)
+    num_done: int = 0
+    results: list[Any] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.results = [None] * len(self.work.units)
 
     @property
     def is_taken(self) -> bool:
         return self.num_taken == len(self.work.units)
+
+    def put(self, start: int, results: Sequence[Any]) -> None:
+        """Results of the units from there on; of two parts the later one may be done first."""
+        self.results[start : start + len(results)] = results
+        self.num_done += len(results)
+        if self.num_done == len(self.results):
+            self.future.set_result(self.results)
 
 
 @dataclass(frozen=True)
@@ -74,7 +89,7 @@ Compute = Callable[[Sequence[Part]], Sequence[Sequence[Any]]]  # a result for ev
 class Limits:
     """What a lane holds and how it packs."""
 
-    max_batch_tokens: int = 4096
+    max_batch_tokens: int = 4096  # of all that a model computes at once
     max_queue: int = 512  # requests, from their arrival to their answer
     max_wait_ms: int = 50  # for so long a request may be overtaken by smaller ones
 
@@ -97,11 +112,29 @@ class Lane:
     num_inside: int = 0  # requests between arrival and answer
     used_s: float = 0.0  # of computing, for taking turns
     rate: float = 0.0  # tokens a second, as it was lately
-    is_busy: bool = False
+    num_at_once: int = 1  # batches side by side, a core each
+    num_running: int = 0
+
+    @property
+    def is_busy(self) -> bool:
+        return self.num_running > 0
+
+    @property
+    def num_tokens(self) -> int:
+        """That wait."""
+        return sum(sum(request.work.tokens[request.num_taken :]) for request in self.waiting)
+
+    def budget(self) -> int:
+        """Tokens of the next batch; a core takes its share of what waits, and leaves the others theirs."""
+        if self.num_at_once == 1:
+            return self.limits.max_batch_tokens
+        least = LEAST if self.is_busy else LEAST * self.num_at_once
+        share = max(-(-self.num_tokens // self.num_at_once), least)
+        return min(share, -(-self.limits.max_batch_tokens // self.num_at_once))
 
     def take(self, now_s: float) -> list[Part]:
         """The next batch: the oldest request first; later ones fill what it leaves, unless someone waits too long."""
-        left, parts = self.limits.max_batch_tokens, list[Part]()
+        left, parts = self.budget(), list[Part]()
         for request in list(self.waiting):
             if request.future.done():  # its client is gone
                 self.waiting.remove(request)
@@ -123,19 +156,19 @@ class Lane:
                 break
         return parts
 
-    def computed(self, parts: Sequence[Part]) -> list[Sequence[Any] | Exception]:
+    def computed(self, parts: Sequence[Part], is_lone: bool = True) -> list[Sequence[Any] | Exception]:
         """Results of a batch; where it fails, of each request alone, so that one bad text is the only one to fail."""
         try:
-            results = self.compute(parts)
+            with nullcontext() if is_lone else on_one_core():
+                results = self.compute(parts)
             if [len(each) for each in results] != [len(part.units) for part in parts]:
                 raise MunjangError(f"{self.name} gave other results than it was asked for.")  # else someone waits on
             return list(results)
         except Exception as error:
             if len(parts) == 1:
                 return [error]
-        return [self.computed([part])[0] for part in parts]
+        return [self.computed([part], is_lone)[0] for part in parts]
 
     def retry_s(self) -> int:
         """When what waits now will be done, as far as one can tell."""
-        tokens = sum(sum(request.work.tokens[request.num_taken :]) for request in self.waiting)
-        return max(1, min(MAX_RETRY_S, math.ceil(tokens / self.rate))) if self.rate else 1
+        return max(1, min(MAX_RETRY_S, math.ceil(self.num_tokens / self.rate))) if self.rate else 1

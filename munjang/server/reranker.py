@@ -20,6 +20,11 @@ class Reranker:
         self.name, self.scorer = name, scorer
         self.share = scorer.rerank_weight  # read now: a folder that states no share is refused at the start
 
+    @property
+    def num_at_once(self) -> int:
+        """Batches that are computed best side by side: one a core."""
+        return self.scorer._engine.executor.num_workers
+
     def prepare(self, query: str, texts: Sequence[str], truncate: bool = True) -> Work:
         """A query with each text, as work."""
         tokenizer = self.scorer.tokenizer

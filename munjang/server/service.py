@@ -62,7 +62,7 @@ class Service:
         self.batcher.on_batch = self._count
         models: list[Embedder | Reranker] = [*self.embedders, *self.rerankers]
         for model in models:
-            self.batcher.add(Lane(model.name, model.compute, self.limits))
+            self.batcher.add(Lane(model.name, model.compute, self.limits, num_at_once=model.num_at_once))
         self._index_thread = ThreadPoolExecutor(1, "munjang-index")  # one writer, and stores need no locks
 
     def embedder(self, name: str | None) -> Embedder:

@@ -385,3 +385,30 @@ def test_devices_and_dtypes() -> None:
             pick_device("mps")
     with pytest.raises(InputError, match="Unknown dtype 'fp32'"):
         pick_dtype("fp32", CPU)
+
+
+# One core
+
+
+def test_on_one_core_nothing_is_divided_and_others_are_not_touched() -> None:
+    """Enough tokens for both cores stay one batch of a narrow thread; another thread still has all cores."""
+    executor = Executor(nn.Identity(), CPU, threads=2)
+    seen: list[int] = []
+
+    def network(batch: Packed) -> Tensor:
+        seen.append(torch.get_num_threads())
+        return first_ids(batch)
+
+    batch, elsewhere = batch_of([SMALLEST] * 3), list[int]()
+    executor.num_weights = 10**9  # no lone batch is small
+    assert executor.budget(3 * SMALLEST) < 3 * SMALLEST
+    with executors.on_one_core():
+        assert executor.budget(3 * SMALLEST) == 3 * SMALLEST
+        executor.submit(batch, network).result()
+        thread = threading.Thread(target=lambda: elsewhere.append(executor.num_sharing))
+        thread.start()
+        thread.join()
+    executor.submit(batch, network).result()
+    assert seen == [1, 2]
+    assert elsewhere == [2]
+    assert executor.num_sharing == 2

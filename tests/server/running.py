@@ -17,7 +17,9 @@ from munjang.server.service import Service
 
 
 class Watched(Embedder):
-    """Computes as any embedder does, once `may_go` is set; `sizes` are the units of each batch."""
+    """Computes as any embedder does, once `may_go` is set, a batch at a time; `sizes` are the units of each."""
+
+    num_at_once = 1
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from munjang.bi_encoder import BiEncoder
+from munjang.runtime import executor
 from munjang.server.batcher import Batcher, Closed
 from munjang.server.embedder import Embedder, Embedding
 from munjang.server.lane import Full, Lane, Limits, Part, Work
@@ -88,6 +89,90 @@ def test_lanes_take_turns() -> None:
     assert max(place for place, name in enumerate(order) if name == "few") <= 8
 
 
+def test_every_core_has_a_batch_of_its_own() -> None:
+    """The first text of an idle model has all cores; what comes then is computed beside it, by one core each."""
+
+    async def scene() -> tuple[list[bool], int]:
+        go, narrow = threading.Event(), list[bool]()
+
+        def compute(parts: Sequence[Part]) -> list[Sequence[Any]]:
+            narrow.append(getattr(executor._here, "is_on_one_core", False))
+            assert go.wait(10)
+            return [[f"<{unit}>" for unit in part.units] for part in parts]
+
+        batcher = Batcher()
+        lane = batcher.add(Lane("a", compute, num_at_once=2))
+        asked = [asyncio.ensure_future(batcher.ask(lane, work("first")))]
+        await until(lambda: len(narrow) == 1)
+        asked += [asyncio.ensure_future(batcher.ask(lane, work(str(n), tokens=100))) for n in range(3)]
+        await until(lambda: len(narrow) == 2 and len(lane.waiting) == 2)
+        most = lane.num_running
+        go.set()
+        assert [results for _, results in await asyncio.gather(*asked)] == [["<first>"], ["<0>"], ["<1>"], ["<2>"]]
+        await batcher.drain()
+        assert lane.num_running == 0
+        return narrow, most
+
+    narrow, most = asyncio.run(scene())
+    assert narrow[:2] == [False, True]
+    assert most == 2
+
+
+def test_a_request_in_two_batches_keeps_its_order() -> None:
+    """The batch that began first is done last."""
+
+    async def scene() -> list[Any]:
+        second_done = threading.Event()
+
+        def compute(parts: Sequence[Part]) -> list[Sequence[Any]]:
+            if parts[0].start == 0:
+                assert second_done.wait(10)
+                threading.Event().wait(0.02)
+            else:
+                second_done.set()
+            return [[f"<{unit}>" for unit in part.units] for part in parts]
+
+        batcher = Batcher()
+        lane = batcher.add(Lane("a", compute, num_at_once=2))
+        _, results = await batcher.ask(lane, work("a", "b", "c", "d", tokens=100))
+        await batcher.drain()
+        return results
+
+    assert asyncio.run(scene()) == ["<a>", "<b>", "<c>", "<d>"]
+
+
+def test_lanes_share_the_cores() -> None:
+    """One lane has both cores and more waits for it: the first core that is free is the other lane's."""
+
+    async def scene() -> list[str]:
+        order, go = list[str](), threading.Semaphore(0)
+
+        def computing(name: str) -> Any:
+            def compute(parts: Sequence[Part]) -> list[Sequence[Any]]:
+                order.append(name)
+                assert go.acquire(timeout=10)
+                return [part.units for part in parts]
+
+            return compute
+
+        batcher = Batcher()
+        many, few = (batcher.add(Lane(name, computing(name), Limits(2), num_at_once=2)) for name in ("many", "few"))
+        asked = [asyncio.ensure_future(batcher.ask(many, work(str(n)))) for n in range(6)]
+        await until(lambda: len(order) == 2 and len(many.waiting) == 4)
+        go.release()
+        await until(lambda: len(order) == 3)
+        asked.append(asyncio.ensure_future(batcher.ask(few, work("x"))))
+        await until(lambda: len(few.waiting) == 1)
+        go.release()
+        await until(lambda: len(order) == 4)
+        go.release(10)
+        await asyncio.gather(*asked)
+        await batcher.drain()
+        return order
+
+    assert asyncio.run(scene())[:4] == ["many", "many", "many", "few"]
+
+
 def test_cancelled_work_is_not_computed() -> None:
     async def scene() -> tuple[Held, int]:
         held, batcher = Held(), Batcher()
@@ -160,13 +245,14 @@ def test_draining_finishes_what_is_here_and_takes_nothing_new() -> None:
     assert asyncio.run(scene()) == ["<here>"]
 
 
-def test_the_loop_goes_on_while_a_real_model_computes(model: BiEncoder) -> None:
+@pytest.mark.parametrize("num_at_once", [1, 2])
+def test_the_loop_goes_on_while_a_real_model_computes(model: BiEncoder, num_at_once: int) -> None:
     """Vectors of packed requests are those of `encode` (1e-5: a batch of another size adds in another order)."""
     embedder, texts = Embedder("tiny", model), [["hello world"], ["나는 오늘 " * 10, "a"], ["the cat " * 20] * 3]
 
     async def scene() -> tuple[list[Any], int]:
         batcher = Batcher()
-        lane = batcher.add(Lane("tiny", embedder.compute, Limits(max_batch_tokens=64)))
+        lane = batcher.add(Lane("tiny", embedder.compute, Limits(max_batch_tokens=64), num_at_once=num_at_once))
         prepared = [lambda each=each: embedder.prepare(each, Embedding()) for each in texts]
         asked = asyncio.gather(*[batcher.ask(lane, prepare) for prepare in prepared])
         num_ticks = 0

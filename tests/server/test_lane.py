@@ -57,6 +57,33 @@ def test_who_is_gone_is_left_out() -> None:
     assert lane.waiting == []
 
 
+def test_several_cores_share_what_waits() -> None:
+    """Twelve texts of 50 tokens for two cores: a half, then halves of what is left, down to what is worth a core."""
+    lane = lane_of(*[(0, [50])] * 12, budget=2000)
+    lane.num_at_once = 2
+    assert [len(batch) for batch in batches(lane)] == [6, 3, 2, 1]  # 2: idle, and so few go to all cores together
+    lane = lane_of(*[(0, [50])] * 12, budget=2000)
+    lane.num_at_once, lane.num_running = 2, 1
+    assert [len(batch) for batch in batches(lane)] == [6, 3, 1, 1, 1]
+
+
+def test_cores_together_keep_to_the_limit() -> None:
+    lane = lane_of(*[(0, [50])] * 100, budget=400)
+    lane.num_at_once = 2
+    assert {len(batch) for batch in batches(lane)[:-4]} == {4}
+
+
+def test_parts_come_back_in_any_order() -> None:
+    async def scene() -> list[Any]:
+        request = Request(Work(["a", "b", "c"], [1, 1, 1]), 0.0, asyncio.get_running_loop().create_future())
+        request.put(2, ["C"])
+        assert not request.future.done()
+        request.put(0, ["A", "B"])
+        return await request.future
+
+    assert asyncio.run(scene()) == ["A", "B", "C"]
+
+
 def test_one_bad_request_fails_alone() -> None:
     def compute(parts: Any) -> list[Any]:
         if any("1.0" in part.units for part in parts):
