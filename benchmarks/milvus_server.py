@@ -30,9 +30,9 @@ try:
     names = ("milvus", "pymilvus", "numpy", "grpcio", "protobuf")
     versions = {name: importlib.metadata.version(name) for name in names}
     print(json.dumps(versions), flush=True)
-    # Without conftest.py, which makes models: this venv has no torch
+    # Without tests/conftest.py, which makes models: this venv has no torch
     command = [sys.executable, "-W", "ignore", "-m", "pytest", "--noconftest", "-q", "-p", "no:cacheprovider"]
-    command += ["-k", "milvus-server", f"--junitxml={out}", *tests]
+    command += ["-p", "tests.contracts.stores.conftest", "-k", "milvus-server", f"--junitxml={out}", *tests]
     environment = os.environ | {"MUNJANG_MILVUS": f"http://127.0.0.1:{server.listen_port}", "PYTHONPATH": "."}
     sys.exit(subprocess.run(command, env=environment, stdout=sys.stderr).returncode)
 finally:
