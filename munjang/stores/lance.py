@@ -23,6 +23,7 @@ from munjang.stores.base import Abilities, Found, Rows, Schema, StoreError
 from munjang.stores.checks import agreed, asked, check_fields, check_queries, check_rows, check_schema
 from munjang.stores.filters import Filter, check
 from munjang.stores.lance_folder import Folder, Record
+from munjang.stores.lance_recent import MAX_ROWS, Recent
 from munjang.stores.lance_search import Nearest, by_words
 from munjang.stores.lance_table import build_index, create_table, engine, missing_indexes, probes
 from munjang.stores.loading import check_columns
@@ -45,6 +46,7 @@ class LanceStore:
         self._folder, self._record, self._database = folder, record, database
         self._lock, self._write_lock = threading.RLock(), threading.RLock()
         self._stamp: tuple[Any, ...] = ()
+        self._recent = Recent()
         with engine(f"The store in {folder.path} can't be opened"):
             self._table = database.open_table(folder.name)
             self._writer = database.open_table(
@@ -207,9 +209,11 @@ class LanceStore:
         return pa.concat_tables(tables)
 
     def get(self, ids: Sequence[str], with_vectors: bool = False) -> Rows:
-        from munjang.stores.lance_rows import from_arrow, read_columns
+        from munjang.stores.lance_rows import from_arrow, read_columns, rows_of
 
         table = self._refresh()
+        if not with_vectors and (known := self._recent.get(self._stamp, ids)) is not None:
+            return rows_of(list(ids), [text for text, _ in known], [rest for _, rest in known])
         schema = self.schema
         with engine("LanceDB can't read"):
             read = self._select(table, "id", ids, read_columns(schema, with_vectors))
@@ -250,11 +254,21 @@ class LanceStore:
         )
 
     def search(self, queries_QD: Floats, k: int, where: Filter | None = None) -> list[Found]:
+        from munjang.stores.lance_rows import read_columns
+
         table = self._refresh()
+        stamp = self._stamp  # before anything is read
         queries_QD = check_queries(queries_QD, self.schema, k)
         expression = None if where is None else self._expression(where)
+        # whole rows: they are asked for next, and cost little more than their ids
+        columns = read_columns(self.schema, False) if len(queries_QD) * k <= MAX_ROWS else ["id"]
+
+        def keep(rows: Any) -> None:
+            if len(columns) > 1:
+                self._recent.put(stamp, *(rows.column(name).to_pylist() for name in columns))
+
         with engine("LanceDB can't search"):
-            search = Nearest(table, self.schema, self._num_probes, expression)
+            search = Nearest(table, self.schema, self._num_probes, expression, columns, keep)
             return [search(query, k) for query in queries_QD]
 
     def search_terms(self, queries: Sequence[str], k: int, where: Filter | None = None) -> list[Found]:

@@ -6,7 +6,7 @@ shows beside its text: reading ten rows here and there takes a millisecond or mo
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -87,10 +87,7 @@ def read_columns(schema: Schema, with_vectors: bool) -> list[str]:
 
 def from_arrow(table: pa.Table | pa.RecordBatch, schema: Schema, with_vectors: bool) -> Rows:
     """Rows of what was read; keys that a row doesn't have are left out."""
-    ids, texts = table.column("id").to_pylist(), table.column("text").to_pylist()
-    rest = [json.loads(each) for each in table.column("rest").to_pylist()]
-    documents, starts, ends, metadata = ([each[part] for each in rest] for part in range(4))
-    rows = Rows(ids, documents, texts, starts, ends, metadata)
+    rows = rows_of(*(table.column(name).to_pylist() for name in read_columns(schema, False)))
     if not with_vectors:
         return rows
     full = matrix(table.column("vector"), schema.dimension)
@@ -98,7 +95,14 @@ def from_arrow(table: pa.Table | pa.RecordBatch, schema: Schema, with_vectors: b
     if schema.vectors not in NEEDS_FULL:
         return replace(rows, vectors=full, terms=terms)
     small = np.frombuffer(b"".join(table.column("small").to_pylist()), DTYPES[schema.vectors])
-    return replace(rows, vectors=small.reshape(len(ids), _small_width(schema)), full_vectors=full, terms=terms)
+    return replace(rows, vectors=small.reshape(len(rows), _small_width(schema)), full_vectors=full, terms=terms)
+
+
+def rows_of(ids: Sequence[str], texts: Sequence[str], rest: Sequence[str]) -> Rows:
+    """Rows without vectors, of their columns."""
+    parts = [json.loads(each) for each in rest]
+    documents, starts, ends, metadata = ([each[part] for each in parts] for part in range(4))
+    return Rows(ids, documents, texts, starts, ends, metadata)
 
 
 def matrix(column: pa.ChunkedArray | pa.Array, dimension: int) -> Any:

@@ -1,20 +1,23 @@
 """Searching a LanceDB table by vectors and by words.    C candidates, D components."""
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from munjang.nn.similarity import PAIRWISE
 from munjang.stores.base import Found, Schema
 from munjang.stores.lance_table import METRICS
-from munjang.stores.scoring import best, rescored
-from munjang.types import Floats
+from munjang.stores.scoring import best
+from munjang.types import Doubles, Floats
 
 SLACK, HALF_SLACK = 1e-5, 1e-2  # distances of the engine and scores of ours differ by rounding
 OVERSAMPLE, MIN_CANDIDATES = 2, 100  # of an index, for scoring once more: 50 found 0.933 of a million rows' ten best
 MORE = 8  # than k: enough to see, mostly, that the next one is further away
 MAX_EQUAL = 20_000  # rows are read to find those of equal scores with the smallest ids
+ATTEMPTS = 3  # others may move rows between finding and reading them
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,8 @@ class Nearest:
     schema: Schema
     num_probes: int
     expression: Any
+    columns: Sequence[str] = ("id",)  # to read of what an index finds
+    on_read: Callable[[Any], None] = lambda rows: None
 
     def __call__(self, query_D: Floats, k: int) -> Found:
         is_cosine = self.schema.metric == "cosine"
@@ -52,8 +57,8 @@ class Nearest:
         limit = k + MORE
         slack = HALF_SLACK if self.schema.vectors == "float16" else SLACK
         while True:
-            rows = self.candidates(query_D, limit).bypass_vector_index().to_arrow()
-            found = self.scored(query_D, rows, k)
+            rows = self.candidates(query_D, limit, ["id", "vector", "_distance"]).bypass_vector_index().to_arrow()
+            found = best(rows.column("id").to_pylist(), self.scores(query_D, rows), k)
             if rows.num_rows < limit or limit > k + MAX_EQUAL:
                 return found
             furthest = rows.column("_distance")[-1].as_py()
@@ -65,20 +70,35 @@ class Nearest:
     def by_index(self, query_D: Floats, k: int) -> Found | None:
         """None where the index gives fewer candidates than were asked for: few rows fit, and reading finds them."""
         limit = max(OVERSAMPLE * k, MIN_CANDIDATES)
-        rows = self.candidates(query_D, limit).nprobes(self.num_probes).to_arrow()
-        return self.scored(query_D, rows, k) if rows.num_rows == limit else None
+        for _ in range(ATTEMPTS):
+            query = self.candidates(query_D, limit, ["vector", "_distance"]).with_row_id(True)
+            rows = query.nprobes(self.num_probes).to_arrow()
+            if rows.num_rows < limit:
+                return None
+            scores_C = self.scores(query_D, rows)
+            # the best and whoever is as good as the last of them; only these are read, as every column takes time
+            chosen = np.flatnonzero(scores_C >= np.partition(scores_C, -k)[-k])
+            score_of = dict(zip(rows.column("_rowid").to_numpy()[chosen].tolist(), scores_C[chosen], strict=True))
+            read = self.table.take_row_ids(list(score_of)).with_row_id().select(list(self.columns)).to_arrow()
+            if read.num_rows == len(score_of):
+                self.on_read(read)
+                scores = np.array([score_of[row] for row in read.column("_rowid").to_pylist()])
+                return best(read.column("id").to_pylist(), scores, k)
+        return None
 
-    def candidates(self, query_D: Floats, limit: int) -> Any:
+    def candidates(self, query_D: Floats, limit: int, columns: list[str]) -> Any:
         query = self.table.search(query_D, vector_column_name="vector").distance_type(METRICS[self.schema.metric])
         if self.expression is not None:
             query = query.where(self.expression, prefilter=True)
-        return query.select(["id", "vector", "_distance"]).limit(limit)
+        return query.select(columns).limit(limit)
 
-    def scored(self, query_D: Floats, rows: Any, k: int) -> Found:
+    def scores(self, query_D: Floats, rows: Any) -> Doubles:
+        """In full precision."""
         from munjang.stores.lance_rows import matrix
 
-        vectors_CD = matrix(rows.column("vector"), self.schema.dimension)
-        return rescored(query_D, rows.column("id").to_pylist(), vectors_CD, self.schema.metric, k)
+        vectors_CD = np.ascontiguousarray(matrix(rows.column("vector"), self.schema.dimension), np.float32)
+        scores = PAIRWISE[self.schema.metric](np.broadcast_to(query_D, vectors_CD.shape), vectors_CD)
+        return np.asarray(scores, np.float64)
 
 
 def by_words(table: Any, text: str, k: int, expression: Any) -> Found:

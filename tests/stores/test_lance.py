@@ -7,13 +7,14 @@ import threading
 import time
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
 
 from munjang.nn.similarity import cosine
 from munjang.stores import lance, lance_table, lance_where, open_store
-from munjang.stores.base import Schema, StoreError
+from munjang.stores.base import Rows, Schema, StoreError
 from munjang.stores.filters import Compare, Like, matches
 from tests.stores.rows import make_rows
 from tests.stores.trees import WORDS
@@ -194,6 +195,75 @@ def test_with_an_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, vectors:
         kept = store.get(found.ids, with_vectors=True)
         stored = np.asarray(kept.vectors if kept.full_vectors is None else kept.full_vectors, np.float32)
         np.testing.assert_allclose(found.scores, cosine(full[:1], stored)[0], atol=1e-5)
+
+
+@pytest.fixture
+def indexed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of 1,500 rows with an index of their vectors."""
+    monkeypatch.setattr(lance_table, "INDEX_ROWS", 1000)
+    store = open_store(str(tmp_path), SCHEMA, create=True)
+    store.add(make_rows(1500, SCHEMA))
+    assert "vector" in store.compact()["indexes_built"]
+    return tmp_path
+
+
+def changed(rows: Rows, **columns: Any) -> Rows:
+    return type(rows)(**{**vars(rows), **columns})
+
+
+def test_rows_of_hits_are_those_of_now(indexed: Path) -> None:
+    """A search keeps the rows that it read; what others change meanwhile is seen all the same."""
+    store, other = (open_store(str(indexed), None, create=False) for _ in range(2))
+    query = np.ones((1, 8), np.float32)
+    first, second, *rest = store.search(query, 10)[0].ids
+    assert store.get([second, first]) == other.get([second, first])
+    assert list(store.get([first, "nobody"]).ids) == [first]
+    before = other.get([first], with_vectors=True)
+    other.upsert(changed(before, texts=["another text"]))
+    assert list(store.get([first, second]).texts) == ["another text", *other.get([second]).texts]
+    other.remove([second])
+    assert list(store.get([first, second, *rest]).ids) == [first, *rest]
+    again = store.search(query, 9)[0].ids
+    assert second not in again
+    assert list(store.get(again).ids) == again
+
+
+def test_equal_vectors_with_an_index_go_by_id(indexed: Path) -> None:
+    store = open_store(str(indexed), None, create=False)
+    many, query = make_rows(30, SCHEMA, seed=3, prefix="same"), np.linspace(-1, 1, 8, dtype=np.float32)[None]
+    store.add(changed(many, vectors=np.repeat(query, 30, axis=0)))
+    found = store.search(query, 7)[0]
+    assert found.ids == sorted(many.ids)[:7]
+    np.testing.assert_allclose(found.scores, 1, atol=1e-6)
+
+
+def test_searching_while_rows_move(indexed: Path) -> None:
+    """Rows get other places between being found and being read, again and again: all hits are there, with their scores.
+
+    Which ones they are may change a little: what was written since the index was built is searched exactly.
+    """
+    store, other = (open_store(str(indexed), None, create=False) for _ in range(2))
+    query, failures = np.ones((1, 8), np.float32), list[BaseException]()
+    rows = other.get(store.search(query, 50)[0].ids, with_vectors=True)
+    scores = cosine(query, np.asarray(make_rows(1500, SCHEMA).vectors, np.float32))[0]
+
+    def move() -> None:
+        try:
+            for _ in range(6):
+                other.upsert(rows)
+                other.compact()
+        except BaseException as error:
+            failures.append(error)
+
+    mover = threading.Thread(target=move)
+    mover.start()
+    while mover.is_alive():
+        found = store.search(query, 20)[0]
+        assert len(set(found.ids)) == 20
+        np.testing.assert_allclose(found.scores, [scores[int(row_id[1:])] for row_id in found.ids], atol=1e-5)
+        assert list(store.get(found.ids).ids) == found.ids
+    mover.join()
+    assert not failures
 
 
 def test_random_texts_never_break_out(tmp_path: Path) -> None:
