@@ -1,12 +1,16 @@
 """Training on a GPU, BERT-base shape, in-batch negatives: ours and sentence-transformers' modules and loss, in one run.
 
-    python -u -m benchmarks.gpu_training MODEL TEXTS OUT.json [--batch 512] [--steps 40] [--curve 60]
+    python -u -m benchmarks.gpu_training MODEL TEXTS OUT.json [--batch 512] [--steps 40] [--memory 512 8192]
+        [--curve-model FOLDER --curve-pairs PAIRS.tsv [--curve 100]]
 
 MODEL gives the tokenizer; TEXTS is one sentence a line, neighbours are pairs; weights are drawn. Prints the pairs/s
-of both, peak memory, and the loss curves over the same batches: ours in bf16 without padding, theirs padded in fp32.
+of both, peak memory by batch size, and loss curves over the same batches: ours in bf16 without padding, theirs padded
+in fp32; those begin from real weights and real pairs, as drawn ones learn nothing in so few updates. A picture of both
+is written beside OUT.json.
 """
 
 import argparse
+import gc
 import json
 import os
 import tempfile
@@ -20,8 +24,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from benchmarks.chart import Line, lines
 from munjang.bi_encoder import BiEncoder
 from munjang.data.examples import Examples
+from munjang.data.reading import read_examples
 from munjang.training.config import TrainConfig
 from munjang.training.loop import Loop
 from munjang.training.processes import Processes
@@ -75,8 +81,9 @@ class Theirs:
         from sentence_transformers import SentenceTransformer, losses, models
         from torch.utils.data import DataLoader
 
+        width = json.loads((folder / "config.json").read_text(encoding="utf-8"))["hidden_size"]
         transformer = models.Transformer(str(folder), max_seq_length=128)
-        self.model = SentenceTransformer(modules=[transformer, models.Pooling(768, "mean")], device=DEVICE)
+        self.model = SentenceTransformer(modules=[transformer, models.Pooling(width, "mean")], device=DEVICE)
         self.model.train()
         self.loss = losses.MultipleNegativesRankingLoss(self.model)
         self.adam = torch.optim.AdamW(self.model.parameters(), 2e-5, fused=DEVICE == "cuda")
@@ -163,12 +170,14 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--batch", type=int, default=512)
     parser.add_argument("--steps", type=int, default=40)
-    parser.add_argument("--curve", type=int, default=60)
+    parser.add_argument("--curve", type=int, default=100, help="updates of the loss curves")
+    parser.add_argument("--curve-model", type=Path, help="BERT folder that the loss curves begin from")
+    parser.add_argument("--curve-pairs", type=Path, help="table whose first two texts are a pair")
     parser.add_argument("--layers", type=int, default=12)
     parser.add_argument("--memory", type=int, nargs="*", default=[], help="batch sizes whose peak memory is measured")
     options = parser.parse_args()
-    lines = options.texts.read_text(encoding="utf-8").splitlines()
-    pairs = Examples(options.texts.name, (lines[0::2][: len(lines) // 2], lines[1::2]))
+    texts = options.texts.read_text(encoding="utf-8").splitlines()
+    pairs = Examples(options.texts.name, (texts[0::2][: len(texts) // 2], texts[1::2]))
     record: dict[str, Any] = {"date": datetime.now(UTC).date().isoformat(), "torch": torch.__version__}
     record["device"] = torch.cuda.get_device_name() if DEVICE == "cuda" else "cpu"
     with tempfile.TemporaryDirectory() as scratch:
@@ -188,9 +197,11 @@ def main() -> None:
         )
         print("times the better of theirs:", round(record["times"], 2), flush=True)
         record["memory"] = memory(folder, pairs, options.memory)
-        if options.curve:
-            record["curves"] = curves(folder, pairs, options.curve)
-        options.out.write_text(json.dumps(record, indent=1))
+    if options.curve_model:
+        real = Examples("pairs", read_examples(options.curve_pairs).texts[:2])
+        record["curves"] = curves(options.curve_model, real, options.curve)
+    options.out.write_text(json.dumps(record, indent=1))
+    options.out.with_suffix(".svg").write_text(picture(record), encoding="utf-8")
 
 
 def memory(folder: Path, pairs: Examples, sizes: list[int]) -> dict[str, Any]:
@@ -206,11 +217,28 @@ def memory(folder: Path, pairs: Examples, sizes: list[int]) -> dict[str, Any]:
         found[str(size)] = torch.cuda.max_memory_allocated() / 2**30 if DEVICE == "cuda" else 0.0
         print("batch", size, "peak GiB", found[str(size)], flush=True)
         del ours
+        gc.collect()  # its parts hold each other
     return found
 
 
+def picture(record: dict[str, Any]) -> str:
+    """Memory by batch size and the loss curves, smoothed over ten updates."""
+    panels: dict[str, dict[str, Line]] = {}
+    if record["memory"]:
+        sizes = [(float(size), peak) for size, peak in record["memory"].items()]
+        panels["peak GiB of an update by batch size, gradient cache"] = {"munjang bfloat16": sizes}
+    if record.get("curves"):
+        panels["loss by update, batches of 64"] = {
+            name.replace("ours", "munjang"): [
+                (at, float(np.mean(losses[max(at - 9, 0) : at + 1]))) for at in range(len(losses))
+            ]
+            for name, losses in record["curves"].items()
+        }
+    return lines(f"Training on {record['device']}", panels)
+
+
 def curves(folder: Path, pairs: Examples, steps: int) -> dict[str, list[float]]:
-    """Losses over the same batches of 64, three seeds of ours and theirs."""
+    """Losses over the same batches of 64, ours in two types and two seeds of theirs."""
     found = {}
     for name, settings in (("ours bfloat16", {"dtype": "bfloat16"}), ("ours float32", {"dtype": "float32"})):
         ours = Ours(folder, pairs, 64, steps, **settings)
