@@ -15,7 +15,7 @@ import numpy as np
 from munjang.data.files import replacing
 from munjang.data.reading import folded
 from munjang.data.tables import read_texts
-from recipes.ko_en_small.data import file, read_table, reported
+from recipes.ko_en_small.data import everyday, file, read_table, reported
 
 MAX_CHARACTERS = 400
 # Shares of the texts: everyday sentences of both languages most, documentation and reviews less
@@ -39,14 +39,13 @@ def texts(data: Path, out: Path, count: int, seed: int = 1) -> None:
 
 
 def _sources(data: Path) -> dict[str, list[str]]:
-    general = read_table(file(data, "parallel/en-ko-general"), ("en", "ko", "source"))
-    rows = [row for row, source in enumerate(general["source"]) if not source.startswith("bible")]
+    english, korean = everyday(data)
     docs = read_table(file(data, "parallel/en-ko-docs"), ("en", "ko"))
     return {
         "english": list(read_texts(data / "text/en-sentences.txt.xz")),
         "reviews": list(read_texts(data / "text/ko-reviews.txt.xz")),
-        "general ko": [general["ko"][row] for row in rows],
-        "general en": [general["en"][row] for row in rows],
+        "general ko": korean,
+        "general en": english,
         "docs ko": docs["ko"],
         "docs en": docs["en"],
     }

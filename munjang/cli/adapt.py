@@ -11,6 +11,7 @@ from typing import Literal
 from munjang.cli import train
 from munjang.cli.options import option
 from munjang.errors import InputError
+from munjang.training.run import is_begun
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +57,6 @@ def run(options: Options) -> int:
     if code or options.dry_run:
         return code
     # stopped in the first stage, there is no second one yet that could go on
-    is_begun = Path(f"{options.output}.training", "run.json").exists()
-    tuning = replace(options, model=adapted, data=options.then, set=(), resume=options.resume and is_begun)
+    goes_on = options.resume and options.output is not None and is_begun(Path(options.output))
+    tuning = replace(options, model=adapted, data=options.then, set=(), resume=goes_on)
     return train.train_with(tuning, train.datasets_of(tuning, options.then_objective), False)

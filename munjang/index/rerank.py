@@ -84,10 +84,11 @@ def added(logits: Doubles, retrieved: Doubles, share: float) -> Doubles:
 
     Those of the logits: after a sigmoid most candidates are 0, and there is nothing left to add (docs/log.md).
     """
-    return share * _standard(logits) + (1 - share) * _standard(retrieved)
+    return share * standard(logits) + (1 - share) * standard(retrieved)
 
 
-def _standard(values: Doubles) -> Doubles:
+def standard(values: Doubles) -> Doubles:
+    """In standard deviations from their mean; what is no number stays as it is."""
     finite = values[np.isfinite(values)]
     if not len(finite):
         return values

@@ -29,12 +29,22 @@ from munjang.errors import CheckpointError, InputError
 STEP = re.compile(r"step-(\d+)")
 
 
+def folder_of(output: Path) -> Path:
+    """Where a run keeps what it needs to go on, beside the model that it makes."""
+    return output.with_name(f"{output.name}.training")
+
+
+def is_begun(output: Path) -> bool:
+    """Whether a run into it was begun, and could go on."""
+    return (folder_of(output) / "run.json").exists()
+
+
 class Run:
     """A run's folder. Enter it to hold its lock: two runs never write into one."""
 
     def __init__(self, output: Path) -> None:
         self.output = output
-        self.folder = output.with_name(output.name + ".training")
+        self.folder = folder_of(output)
         self._lock: int | None = None
 
     def __enter__(self) -> "Run":
@@ -45,7 +55,7 @@ class Run:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not (self.folder / "run.json").exists():  # refused before anything was done
+        if not is_begun(self.output):  # refused before anything was done
             with suppress(OSError):
                 (self.folder / "lock").unlink()
                 self.folder.rmdir()
@@ -55,7 +65,7 @@ class Run:
     def expect(self, resume: bool) -> None:
         """Refuse to go on with what is not there, and to begin where a run is, before anything is computed."""
         check_free(self.output)
-        if resume and not (self.folder / "run.json").exists():
+        if resume and not is_begun(self.output):
             raise InputError(f"There is no run to go on with in {self.folder}; leave resume out.")
         if not resume and self._steps():
             raise InputError(

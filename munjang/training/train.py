@@ -28,7 +28,7 @@ from munjang.training.loop import Loop
 from munjang.training.lora import add_adapters
 from munjang.training.processes import Processes
 from munjang.training.report import write_report
-from munjang.training.run import Run
+from munjang.training.run import Run, folder_of
 from munjang.training.tasks import Dataset, Task, num_draws, prepare
 from munjang.training.tensorboard import events
 from munjang.training.trainee import Holder, Trainee
@@ -74,7 +74,7 @@ def _train(
         run.expect(config.resume)
     check_evaluations(holder, config.evaluate)
     trainee = Trainee(holder, processes.device, config)
-    cache = None if output is None else output.with_name(output.name + ".training") / "cache"
+    cache = None if output is None else folder_of(output) / "cache"
     tasks = [prepare(dataset, trainee, config, cache) for dataset in datasets]
     if config.lora_rank is not None:
         torch.manual_seed(config.seed)

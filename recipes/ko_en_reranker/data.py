@@ -10,7 +10,7 @@ from munjang.data.examples import Examples
 from munjang.data.reading import drop_overlap, read_examples
 from munjang.training.nearest import nearest
 from munjang.training.negatives import mine_negatives
-from recipes.ko_en_small.data import MADE, Sets, file, joined, read, read_table, reported
+from recipes.ko_en_small.data import MADE, Sets, documented, everyday, file, joined, read, reported
 
 NUM_NEGATIVES = 7
 TEMPERATURE = 0.05  # of the teacher's cosines
@@ -81,14 +81,9 @@ def answers(finder: BiEncoder, data: Path) -> Examples:
 
 def translations(finder: BiEncoder, teacher: BiEncoder, data: Path) -> Examples:
     """A sentence in one language with the neighbours of its translation, as close as the teacher finds the English."""
-    general = read_table(file(data, "parallel/en-ko-general"), ("en", "ko", "source"))
-    docs = read_table(file(data, "parallel/en-ko-docs"), ("en", "ko", "kind"))
     random = np.random.default_rng(1)
-    rows = [row for row, source in enumerate(general["source"]) if not source.startswith("bible")]
-    human = [row for row, kind in enumerate(docs["kind"]) if kind == "HT" and 30 < len(docs["en"][row]) < 200]
-    some = random.permutation(human)[:MAX_TRANSLATIONS].tolist()
-    english = [general["en"][row] for row in rows] + [docs["en"][row] for row in some]
-    korean = [general["ko"][row] for row in rows] + [docs["ko"][row] for row in some]
+    pairs = zip(everyday(data), documented(data, MAX_TRANSLATIONS, random), strict=True)
+    english, korean = (general + docs for general, docs in pairs)
     found, itself = finder.encode(english, progress=True), np.arange(len(english))
     _, places = nearest(found, found, 30, "cosine", (itself, itself), finder.device)
     vectors = teacher.encode(english, normalize=True, progress=True)

@@ -18,7 +18,7 @@ from munjang import BiEncoder, CrossEncoder
 from munjang.data.examples import Examples
 from munjang.types import Floats
 from recipes.ko_en_reranker.data import NUM_NEGATIVES, negatives
-from recipes.ko_en_small.data import read
+from recipes.ko_en_small.data import firsts, read
 
 ROWS = {"Quora": 300, "MedQuAD": 300, "WikiQA": 400, "headings": 500, "passages": 500, "asked": 1500, "gathered": 2500}
 LAYERS = ("3_Dense", "5_Dense")
@@ -57,8 +57,7 @@ def mined(finder: BiEncoder, made: Path, data: Path) -> list[tuple[str, ...]]:
 
 def _alone(examples: Examples) -> Examples:
     """Each passage once: another question's row would bring it as a wrong one."""
-    first = dict(zip(reversed(examples.texts[1]), reversed(range(len(examples))), strict=True))
-    return examples.take(sorted(first.values()))
+    return examples.take(firsts(examples.texts[1]))
 
 
 def features(model: Path, rows: list[tuple[str, ...]]) -> Floats:

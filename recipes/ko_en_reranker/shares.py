@@ -10,8 +10,7 @@ from munjang.evaluation.kinds.base import Settings
 from munjang.evaluation.kinds.corpus import read_retrieval
 from munjang.evaluation.kinds.retrieval import search
 from munjang.evaluation.metrics.ranking import rank_metrics
-from munjang.index.hits import Hit
-from munjang.index.rerank import ordered
+from munjang.index.rerank import added
 
 SHARES = (0.0, 0.3, 0.5, 0.7, 1.0)
 CANDIDATES = 30
@@ -28,18 +27,17 @@ def shares(model: Path, first: Path, data: Path, out: Path, device: str | None, 
         texts = [(retrieval.queries[query], retrieval.corpus[document]) for query, document in pairs]
         logits = dict(zip(pairs, cross.predict(texts, activation="Identity", progress=True).tolist(), strict=True))
         for share in SHARES:
-            mixed = {query: _order(query, documents, logits, share) for query, documents in run.items()}
+            mixed = {query: _scores(query, documents, logits, share) for query, documents in run.items()}
             metrics = rank_metrics(retrieval.relevances, mixed, [10], ["mrr", "ndcg"])
             found[f"{name} {share}"] = {metric: round(100 * value, 2) for metric, value in metrics.items()}
             print(name, share, found[f"{name} {share}"], flush=True)
     out.write_text(json.dumps(found, indent=1))
 
 
-def _order(
+def _scores(
     query: str, documents: dict[str, float], logits: dict[tuple[str, str], float], share: float
 ) -> dict[str, float]:
-    """Ids with falling numbers, in the order that an index would show."""
-    hits = [Hit(name, name, "", 0, 0, {}, score, score, place) for place, (name, score) in enumerate(documents.items())]
-    own = [logits[query, hit.id] for hit in hits]
-    again = ordered(hits, own, (1 / (1 + np.exp(-np.array(own)))).tolist(), share)
-    return {hit.id: -float(place) for place, hit in enumerate(again)}
+    """By id, as an index would add them."""
+    own = np.array([logits[query, document] for document in documents])
+    both = added(own, np.array(list(documents.values())), share)
+    return dict(zip(documents, both.tolist(), strict=True))

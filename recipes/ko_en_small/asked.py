@@ -14,11 +14,10 @@ import numpy as np
 
 from munjang.data.examples import Examples
 from munjang.data.writing import columns_of, write_table
+from munjang.tasks.nouns import NOUNS, PARTS
 from munjang.text.korean import kiwi
 from recipes.ko_en_small.data import documentation, once
 
-NOUNS = ("NNG", "NNP", "SL", "SH")
-OTHERS = ("XSN", "XPN", "SN", "XR")  # parts of a compound
 # what a noun is asked with, by the particle behind it
 ASKED = {
     "JKS": ("무엇", "누구", "어떤 것"),
@@ -112,7 +111,7 @@ def _beginning(tokens: list[Any], before: int, random: np.random.Generator) -> i
 def _noun_runs(tokens: list[Any]) -> Iterator[tuple[int, int]]:
     start = None
     for place, token in enumerate(tokens):
-        is_part = token.tag in NOUNS or (start is not None and token.tag in OTHERS)
+        is_part = token.tag in (NOUNS if start is None else PARTS)
         if is_part and start is None:
             start = place
         if not is_part and start is not None:

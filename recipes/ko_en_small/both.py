@@ -12,8 +12,9 @@ import numpy as np
 from munjang import BiEncoder
 from munjang.data.examples import Examples
 from munjang.data.reading import drop_overlap
+from munjang.index.rerank import standard
 from munjang.types import Floats
-from recipes.ko_en_small.data import file, joined, read_table, reported
+from recipes.ko_en_small.data import everyday, file, joined, read_table, reported
 from recipes.ko_en_small.silver import near
 
 OWN = 0.7  # share of the first round's cosines, which spread half as far
@@ -53,7 +54,7 @@ class Both:
 def rescored(both: Both, silver: list[Examples], english: list[Examples]) -> list[Examples]:
     """Silver pairs scored by three; `english` holds the English side of each pair."""
     return [
-        replace(each, scores=_standard(each.scores) * JUDGED + _standard(cosines(both, side)) * (1 - JUDGED))
+        replace(each, scores=standard(each.scores) * JUDGED + standard(cosines(both, side)) * (1 - JUDGED))
         for each, side in zip(silver, english, strict=True)
     ]
 
@@ -68,15 +69,12 @@ def softened(both: Both, gold: Examples, data: Path) -> Examples:
         for korean, english in zip(table[f"{side}_ko"], table[f"{side}_en"], strict=True)
     }
     english = Examples("English", tuple([english_of.get(text, text) for text in column] for column in gold.texts))
-    return replace(gold, scores=_standard(gold.scores) * (1 - SOFT) + _standard(cosines(both, english)) * SOFT)
+    return replace(gold, scores=standard(gold.scores) * (1 - SOFT) + standard(cosines(both, english)) * SOFT)
 
 
 def neighbours(both: Both, data: Path) -> Examples:
     """Everyday sentences that have a translation, with more of their neighbours than the cross-encoder has read."""
-    general = read_table(file(data, "parallel/en-ko-general"), ("en", "ko", "source"))
-    rows = [row for row, source in enumerate(general["source"]) if not source.startswith("bible")]
-    english, korean = ([general[language][row] for row in rows] for language in ("en", "ko"))
-    pairs = near(both, english, korean, seed=6, ranks=RANKS)
+    pairs = near(both, *everyday(data), seed=6, ranks=RANKS)
     assert pairs.korean is not None
     first, second = pairs.first.tolist(), pairs.second.tolist()
     columns = [
@@ -96,7 +94,3 @@ def cosines(both: Both, pairs: Examples) -> np.ndarray:
     first, second = ([place_of[text] for text in column] for column in pairs.texts)
     found: np.ndarray = np.einsum("nd,nd->n", vectors[first], vectors[second]).astype(np.float64)
     return found
-
-
-def _standard(values: Any) -> Any:
-    return (values - values.mean()) / values.std()

@@ -1,5 +1,6 @@
 """What ko-en-small learns from and is measured on. Rows that share a sentence with a reported set are dropped."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
@@ -114,6 +115,21 @@ def joined(name: str, parts: list[Examples]) -> Examples:
     return Examples(name, texts, parts[0].columns, scores=scores)
 
 
+def everyday(data: Path) -> tuple[list[str], list[str]]:
+    """English and Korean of the general rows, without the Bible's."""
+    general = read_table(file(data, "parallel/en-ko-general"), ("en", "ko", "source"))
+    rows = [row for row, source in enumerate(general["source"]) if not source.startswith("bible")]
+    return _take(general["en"], rows), _take(general["ko"], rows)
+
+
+def documented(data: Path, count: int, random: np.random.Generator) -> tuple[list[str], list[str]]:
+    """English and Korean of the documentation: sentences that people have translated, neither short nor long."""
+    docs = read_table(file(data, "parallel/en-ko-docs"), ("en", "ko", "kind"))
+    human = [row for row, kind in enumerate(docs["kind"]) if kind == "HT" and 30 < len(docs["en"][row]) < 200]
+    rows = random.permutation(human)[:count].tolist()
+    return _take(docs["en"], rows), _take(docs["ko"], rows)
+
+
 def translations(data: Path, max_docs: int, seed: int) -> list[Examples]:
     """English with Korean: everyday text, and a part of the documentation that people have translated."""
     random = np.random.default_rng(seed)
@@ -124,9 +140,10 @@ def translations(data: Path, max_docs: int, seed: int) -> list[Examples]:
     docs = read_table(file(data, "parallel/en-ko-docs"), ("en", "ko", "kind"))
     human = np.flatnonzero(np.array([kind == "HT" for kind in docs["kind"]]))
     human = np.sort(random.permutation(human)[:max_docs])
+    parts = (("translations", general, rows.tolist()), ("documentation", docs, human.tolist()))
     return [
-        once(Examples("translations", (_take(general["en"], rows), _take(general["ko"], rows)), ("en", "ko"))),
-        once(Examples("documentation", (_take(docs["en"], human), _take(docs["ko"], human)), ("en", "ko"))),
+        once(Examples(name, (_take(table["en"], chosen), _take(table["ko"], chosen)), ("en", "ko")))
+        for name, table, chosen in parts
     ]
 
 
@@ -200,6 +217,12 @@ def alone_examples(name: str, texts: list[str]) -> Examples:
     return Examples(name, ([text for text in dict.fromkeys(texts) if len(text) > 12],), ("text",))
 
 
+def firsts(texts: list[str]) -> list[int]:
+    """Places of texts that did not stand before."""
+    first = dict(zip(reversed(texts), reversed(range(len(texts))), strict=True))
+    return sorted(first.values())
+
+
 def once(examples: Examples) -> Examples:
     """Rows of which no text stood in a row before: a frequent one would be alone in many batches without duplicates."""
     seen: set[str] = set()
@@ -234,5 +257,5 @@ def questions(data: Path) -> list[Examples]:
     return [*found, Examples("WikiQA", good.texts, good.columns)]
 
 
-def _take(column: list[str], rows: np.ndarray) -> list[str]:
-    return [column[row] for row in rows.tolist()]
+def _take(column: list[str], rows: Iterable[int]) -> list[str]:
+    return [column[row] for row in rows]

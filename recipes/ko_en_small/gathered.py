@@ -26,13 +26,12 @@ MIN_LENGTH = 12
 def gathered(data: Path, out: Path) -> None:
     """Questions with the passages, as a table."""
     random = np.random.default_rng(8)
-    nli = drop_overlap(read_examples(file(data, "nli/klue-nli-train"), target="labels"), reported(data))
-    sts = drop_overlap(
-        read_examples(file(data, "sts/klue-sts-train"), texts=("sentence1", "sentence2")), reported(data)
-    )
+    avoid = reported(data)
+    nli = drop_overlap(read_examples(file(data, "nli/klue-nli-train"), target="labels"), avoid)
+    sts = drop_overlap(read_examples(file(data, "sts/klue-sts-train"), texts=("sentence1", "sentence2")), avoid)
     korean = list(dict.fromkeys([*nli.texts[0], *(text for text in sts.texts[0] if len(text) > 25)]))
     # here, as a sentence inside a passage is not seen as one of a reported set later
-    alone = drop_overlap(alone_of(data, "en-sentences", 120_000), reported(data))
+    alone = drop_overlap(alone_of(data, "en-sentences", 120_000), avoid)
     english = [text for text in alone.texts[0] if 30 < len(text) < 300]
     follows: dict[str, list[str]] = {}
     assert nli.labels is not None

@@ -32,6 +32,7 @@ from munjang.cli.train import settings
 from munjang.data.examples import Examples
 from munjang.data.tables import read_texts
 from munjang.errors import unknown
+from munjang.training.run import is_begun
 from recipes.ko_en_small.asked import asked
 from recipes.ko_en_small.both import Both, neighbours, rescored, softened
 from recipes.ko_en_small.data import Sets, joined, read
@@ -126,8 +127,8 @@ def contrast(
     """
     chosen = prepared(model, teacher, silver, data, without, beside)
     encoder = BiEncoder.load(begin or model, dtype="float32")
-    is_begun = out.with_name(f"{out.name}.training").joinpath("run.json").exists()  # stopped: it goes on
-    config = replace(CONTRAST, output=str(out), accumulate=len(chosen), resume=is_begun, **changes)
+    # stopped, it goes on
+    config = replace(CONTRAST, output=str(out), accumulate=len(chosen), resume=is_begun(out), **changes)
     train(encoder, chosen, config=config)
 
 

@@ -18,7 +18,7 @@ from munjang.data.writing import columns_of, write_table
 from munjang.training.nearest import nearest
 from munjang.training.tasks import Dataset
 from munjang.types import Floats, Ints
-from recipes.ko_en_small.data import alone_of, file, joined, read_table, reported, scored
+from recipes.ko_en_small.data import alone_of, documented, everyday, file, firsts, joined, reported, scored
 
 SCORER = TrainConfig(
     epochs=4, batch_size=32, learning_rate=3e-5, warmup=0.1, max_length=128, seed=7, save_every=100_000
@@ -66,15 +66,11 @@ def silver(bi: Path, cross: Path, data: Path, out: Path) -> None:
     """Scored pairs, as two tables: English alone, and English with Korean."""
     finder, judge = BiEncoder.load(bi), CrossEncoder.load(cross)
     out.mkdir(parents=True, exist_ok=True)
-    general = read_table(file(data, "parallel/en-ko-general"), ("en", "ko", "source"))
-    rows = [row for row, source in enumerate(general["source"]) if not source.startswith("bible")]
-    docs = read_table(file(data, "parallel/en-ko-docs"), ("en", "ko", "kind"))
-    human = [row for row, kind in enumerate(docs["kind"]) if kind == "HT" and 30 < len(docs["en"][row]) < 200]
-    chosen = np.random.default_rng(1).permutation(human)[:MAX_DOCS].tolist()
+    docs = documented(data, MAX_DOCS, np.random.default_rng(1))
     english = alone_of(data, "en-sentences", 200_000).texts[0]
     parts = [
-        near(finder, [general["en"][row] for row in rows], [general["ko"][row] for row in rows], seed=1),
-        near(finder, [docs["en"][row] for row in chosen], [docs["ko"][row] for row in chosen], seed=2, ranks=NEAR[:2]),
+        near(finder, *everyday(data), seed=1),
+        near(finder, *docs, seed=2, ranks=NEAR[:2]),
         near(finder, english[:MAX_ENGLISH], None, seed=3, ranks=NEAR[:3]),
         entailed(data),
     ]
@@ -112,8 +108,7 @@ def near(
 ) -> Pairs:
     """Each sentence with some of its neighbours and with one at random."""
     random = np.random.default_rng(seed)
-    first = dict(zip(reversed(english), reversed(range(len(english))), strict=True))  # equal sentences once
-    kept = sorted(first.values())
+    kept = firsts(english)
     english = [english[row] for row in kept]
     korean = None if korean is None else [korean[row] for row in kept]
     vectors = finder.encode(english, progress=True)
