@@ -251,7 +251,9 @@ def test_searching_while_rows_move(indexed: Path) -> None:
         try:
             for _ in range(6):
                 other.upsert(rows)
+                store.count()  # sees the change, and with it so does a search that has begun
                 other.compact()
+                store.count()
         except BaseException as error:
             failures.append(error)
 
