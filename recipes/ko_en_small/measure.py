@@ -6,12 +6,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
+
 from munjang import BiEncoder, evaluate
 from munjang.data.examples import Examples
 from munjang.evaluation.kinds.corpus import Retrieval
-from recipes.ko_en_small.data import crossed, file, read, read_table
+from munjang.evaluation.metrics.correlation import spearman
+from recipes.ko_en_small.both import Both
+from recipes.ko_en_small.data import crossed, file, read, read_table, scored
 from recipes.weights import blend
 
+DIMENSIONS = (384, 256, 128, 64)
 SHARES = (0.4, 0.5, 0.6, 0.7, 0.8, 1.0)  # of the trained weights
 
 
@@ -59,6 +64,40 @@ def measure(model: Path, data: Path, out: Path, device: str | None, dtype: str |
     )
     for name, report in found.items():
         print(f"{name:14} {report.main} {100 * report.score:.2f}", flush=True)
+
+
+def smaller(model: Path, data: Path, device: str | None, dtype: str | None) -> None:
+    """What fewer components, and components in fewer bits, leave of the test scores."""
+    encoder = BiEncoder.load(model, device, dtype)
+    for name in ("stsb-test", "korsts-test"):
+        pairs = scored(data, f"sts/{name}", name)
+        assert pairs.scores is not None
+        floats, codes = (
+            [encoder.encode(list(column), precision=precision) for column in pairs.texts]
+            for precision in ("float32", "int8")
+        )
+        sides: dict[str, list[Any]] = {str(size): [each[:, :size] for each in floats] for size in DIMENSIONS}
+        sides["int8"] = [each.astype(np.float32) for each in codes]
+        sides["one bit"] = [np.where(each > 0, 1.0, -1.0) for each in floats]
+        found = {kind: spearman(cosines(*each), pairs.scores) for kind, each in sides.items()}
+        print(name, {kind: round(100 * score, 2) for kind, score in found.items()}, flush=True)
+
+
+def teachers(english: Path, own: Path, data: Path, device: str | None) -> None:
+    """STSb dev by the cosines of two teachers, and of both, as `both.py` adds them."""
+    pairs = scored(data, "sts/stsb-dev", "STSb dev")
+    assert pairs.scores is not None
+    one, other = BiEncoder.load(english, device), BiEncoder.load(own, device)
+    for name, teacher in ((english.name, one), (own.name, other), ("both", Both(one, other))):
+        sides = [teacher.encode(list(column), normalize=True) for column in pairs.texts]
+        print(f"{name}: {100 * spearman(cosines(*sides), pairs.scores):.2f}", flush=True)
+
+
+def cosines(a_ND: np.ndarray, b_ND: np.ndarray) -> np.ndarray:
+    """Row by row."""
+    lengths = np.linalg.norm(a_ND, axis=1) * np.linalg.norm(b_ND, axis=1)
+    found: np.ndarray = np.einsum("nd,nd->n", a_ND, b_ND) / lengths
+    return found
 
 
 def mixed(data: Path, count: int = 500) -> Retrieval:

@@ -13,6 +13,8 @@
     python -u -m recipes.ko_en_small.run chosen BASE OUT [OUT2 ...] SILVER DATA    what shares give on sets kept back
     python -u -m recipes.ko_en_small.run blend BASE OUT [OUT2 ...] MODEL --share 0.5    weights in between
     python -u -m recipes.ko_en_small.run evaluate MODEL DATA OUT.json [--device cpu]
+    python -u -m recipes.ko_en_small.run smaller MODEL DATA                  fewer components, and fewer bits of each
+    python -u -m recipes.ko_en_small.run teachers MPNET OUT DATA             two teachers alone and together
     python -u -m recipes.ko_en_small.run pack MODEL PARTS --parts 2          parts that fit the limits of a transfer
     python -u -m recipes.ko_en_small.run unpack PARTS OUT
 
@@ -37,7 +39,7 @@ from recipes.ko_en_small.asked import asked
 from recipes.ko_en_small.both import Both, neighbours, rescored, softened
 from recipes.ko_en_small.data import Sets, joined, read
 from recipes.ko_en_small.gathered import gathered
-from recipes.ko_en_small.measure import chosen, measure
+from recipes.ko_en_small.measure import chosen, measure, smaller, teachers
 from recipes.ko_en_small.silver import scored_silver, scorer, silver
 from recipes.weights import blend, pack, unpack
 
@@ -188,6 +190,8 @@ STAGES: dict[str, Callable[..., None]] = {
     "chosen": chosen,
     "blend": blend,
     "evaluate": measure,
+    "smaller": smaller,
+    "teachers": teachers,
     "pack": pack,
     "unpack": unpack,
 }
@@ -198,8 +202,8 @@ def main() -> None:
     parser.add_argument("stage", choices=list(STAGES))
     parser.add_argument("paths", type=Path, nargs="+")
     parser.add_argument("--share", type=float, default=SHARE, help="of the trained weights in blend")
-    parser.add_argument("--device", help="of evaluate")
-    parser.add_argument("--dtype", help="of evaluate (default: as the model is loaded)")
+    parser.add_argument("--device", help="of what measures")
+    parser.add_argument("--dtype", help="of evaluate and smaller (default: as the model is loaded)")
     parser.add_argument("--parts", type=int, default=2, help="of pack")
     parser.add_argument("--set", nargs="*", default=[], help="settings of the training, KEY=VALUE")
     parser.add_argument("--beside", type=Path, help="a model that teaches in contrast too: what an earlier round gave")
@@ -212,6 +216,8 @@ def main() -> None:
         "blend": {"share": options.share},
         "chosen": {"device": options.device},
         "evaluate": {"device": options.device, "dtype": options.dtype},
+        "smaller": {"device": options.device, "dtype": options.dtype},
+        "teachers": {"device": options.device},
         "pack": {"parts": options.parts},
     }
     STAGES[options.stage](*options.paths, **more.get(options.stage, {}))
