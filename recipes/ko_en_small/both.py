@@ -54,7 +54,7 @@ class Both:
 def rescored(both: Both, silver: list[Examples], english: list[Examples]) -> list[Examples]:
     """Silver pairs scored by three; `english` holds the English side of each pair."""
     return [
-        replace(each, scores=standard(each.scores) * JUDGED + standard(cosines(both, side)) * (1 - JUDGED))
+        replace(each, scores=standard(np.asarray(each.scores)) * JUDGED + standard(cosines(both, side)) * (1 - JUDGED))
         for each, side in zip(silver, english, strict=True)
     ]
 
@@ -69,7 +69,9 @@ def softened(both: Both, gold: Examples, data: Path) -> Examples:
         for korean, english in zip(table[f"{side}_ko"], table[f"{side}_en"], strict=True)
     }
     english = Examples("English", tuple([english_of.get(text, text) for text in column] for column in gold.texts))
-    return replace(gold, scores=standard(gold.scores) * (1 - SOFT) + standard(cosines(both, english)) * SOFT)
+    return replace(
+        gold, scores=standard(np.asarray(gold.scores)) * (1 - SOFT) + standard(cosines(both, english)) * SOFT
+    )
 
 
 def neighbours(both: Both, data: Path) -> Examples:
