@@ -3,6 +3,7 @@
 They fix the batch of the whole run; `share` cuts it for the processes, so that their number changes nothing.
 """
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import chain
@@ -13,7 +14,7 @@ from munjang.data.examples import Examples, number_texts
 from munjang.errors import InputError, unknown
 from munjang.types import Ints
 
-LOOK_AHEAD = 64  # groups that are tried where one does not fit a batch any more
+LOOK_AHEAD = 64  # groups or batches that are tried where one does not fit
 
 
 @dataclass(frozen=True)
@@ -33,12 +34,11 @@ def batches(
     seed: int = 0,
     epoch: int = 0,
     *,
-    drop_last: bool = False,
     lengths: Ints | None = None,
 ) -> list[Ints]:
     """The rows of every batch of an epoch, in order; every row occurs once.
 
-    Batches hold `num_examples_per_batch` rows; those that can't are smaller, and left out with `drop_last`.
+    Batches hold `num_examples_per_batch` rows; those that can't are smaller.
     """
     if kind not in SAMPLERS:
         raise unknown("sampler", kind, SAMPLERS)
@@ -47,8 +47,7 @@ def batches(
     if lengths is not None and len(lengths) != len(examples):
         raise InputError(f"{examples.name}: {len(lengths)} lengths for {len(examples)} rows")
     random = np.random.default_rng([seed, epoch])
-    drawn = SAMPLERS[kind](Draw(examples, num_examples_per_batch, random, lengths))
-    return [rows for rows in drawn if len(rows) == num_examples_per_batch] if drop_last else drawn
+    return SAMPLERS[kind](Draw(examples, num_examples_per_batch, random, lengths))
 
 
 def share(rows: Ints, rank: int, world: int) -> Ints:
@@ -90,7 +89,46 @@ def _no_duplicates(draw: Draw) -> list[Ints]:
             next_open[at] = at + 1
         for text in texts:
             behind[text] = at + 1
+    _level(filled, numbers.T.tolist(), draw.size)
     return [np.array(rows, np.int64) for rows in filled]
+
+
+def _level(filled: list[list[int]], texts_of: list[list[int]], size: int) -> None:
+    """Batches under half of `size`, or under the average if less, get rows of larger ones, one of each in turn.
+
+    A row alone has nothing to be told apart from, yet would be an update like any other.
+    """
+    least = min((size + 1) // 2, sum(map(len, filled)) // max(len(filled), 1))
+    givers = deque(rows for rows in filled if len(rows) > least)
+    for taker in filled:
+        taken = {text for row in taker for text in texts_of[row]} if len(taker) < least else set()
+        failures = 0
+        while len(taker) < least and failures < min(len(givers), LOOK_AHEAD):
+            giver = givers.popleft()
+            fitting = (row for row in reversed(giver[-LOOK_AHEAD:]) if taken.isdisjoint(texts_of[row]))
+            row = next(fitting, None)
+            if row is None:
+                failures += 1
+            else:
+                giver.remove(row)
+                taker.append(row)
+                taken.update(texts_of[row])
+                failures = 0
+            if len(giver) > least:
+                givers.append(giver)
+
+
+def shortage(numbers: Ints, size: int) -> str | None:
+    """Why batches without duplicates will be far from full, if they will. `numbers` of the texts: [N, columns]."""
+    in_row = np.sort(numbers, axis=1)
+    is_first = np.concatenate([np.ones((len(in_row), 1), np.bool_), in_row[:, 1:] != in_row[:, :-1]], axis=1)
+    most = int(np.bincount(in_row[is_first]).max(initial=0))
+    if most * min(size, len(numbers)) < 2 * len(numbers):
+        return None
+    return (
+        f"one text is in {most:,} of {len(numbers):,} rows, so that batches without duplicates hold about "
+        f"{len(numbers) // most:,} rows, not {size:,}; sampler random keeps them full"
+    )
 
 
 def _follow(next_open: list[int], at: int) -> int:
@@ -159,7 +197,7 @@ def _by_length(draw: Draw) -> list[Ints]:
         lengths = np.sum([[len(text) for text in column] for column in draw.examples.texts], axis=0)
     order = draw.random.permutation(len(lengths))
     order = order[np.argsort(lengths[order], kind="stable")]
-    # The smaller batch may be any, else with drop_last the longest texts would never be seen.
+    # The smaller batch may be any, else it would always be the one of the longest texts.
     rest = len(order) % draw.size
     at = int(draw.random.integers(len(order) // draw.size + 1)) * draw.size
     drawn = _cut(order[:at], draw.size) + _cut(order[at : at + rest], draw.size) + _cut(order[at + rest :], draw.size)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from munjang.data.examples import Examples, number_texts
-from munjang.data.sampling import SAMPLERS, batches, share
+from munjang.data.sampling import SAMPLERS, batches, share, shortage
 from munjang.errors import InputError
 
 
@@ -34,8 +34,6 @@ def test_every_row_once_in_batches_that_are_not_too_large(
     drawn = batches(examples, size, kind, seed, epoch)
     assert sorted(np.concatenate(drawn).tolist()) == list(range(len(examples)))
     assert all(0 < len(rows) <= size and rows.dtype == np.int64 for rows in drawn)
-    full = [rows.tolist() for rows in drawn if len(rows) == size]
-    assert [rows.tolist() for rows in batches(examples, size, kind, seed, epoch, drop_last=True)] == full
 
 
 @pytest.mark.parametrize("kind", SAMPLERS)
@@ -53,6 +51,43 @@ def test_no_text_is_in_two_rows_of_a_batch(examples: Examples, size: int, seed: 
     for rows in batches(examples, size, "no_duplicates", seed):
         texts = [{column[row] for column in examples.texts} for row in rows.tolist()]
         assert sum(map(len, texts)) == len(set().union(*texts))
+
+
+@pytest.mark.parametrize(
+    ("num_rows", "size", "smallest"), [(401, 16, 8), (17, 16, 8), (9, 8, 4), (16, 16, 16), (1, 8, 1)]
+)
+def test_no_row_is_left_alone(num_rows: int, size: int, smallest: int) -> None:
+    """The one that is left over gets company from the others, one of each as long as there are enough of them."""
+    drawn = batches(pairs(list(range(num_rows)), list(range(1000, 1000 + num_rows))), size, "no_duplicates")
+    assert min(map(len, drawn)) == smallest
+    assert len(drawn) == -(-num_rows // size)
+    if num_rows == 401:
+        assert sorted(map(len, drawn)) == [8] + [15] * 7 + [16] * 18
+
+
+@given(examples=EXAMPLES, size=st.integers(2, 9), seed=SEEDS)
+def test_a_batch_is_small_only_where_it_has_to_be(examples: Examples, size: int, seed: int) -> None:
+    """Below half, and below what all could have, only where every row of the larger ones shares a text with it."""
+    drawn = [rows.tolist() for rows in batches(examples, size, "no_duplicates", seed)]
+    texts = [{column[row] for column in examples.texts} for row in range(len(examples))]
+    least = min((size + 1) // 2, len(examples) // len(drawn))
+    for small in (rows for rows in drawn if len(rows) < least):
+        present = set().union(*(texts[row] for row in small))
+        assert all(texts[row] & present for large in drawn if len(large) > least for row in large)
+
+
+def test_a_text_in_many_rows_is_told() -> None:
+    common = pairs([0] * 10 + list(range(1, 31)), list(range(100, 140)))
+    assert [len(rows) for rows in batches(common, 16, "no_duplicates")] == [4] * 10
+    numbers = number_texts([text for column in common.texts for text in column]).reshape(2, -1).T
+    assert shortage(numbers, 16) == (
+        "one text is in 10 of 40 rows, so that batches without duplicates hold about 4 rows, not 16; "
+        "sampler random keeps them full"
+    )
+    assert shortage(numbers, 4) is None
+    twice = np.arange(4)[:, None].repeat(2, axis=1)  # a text that is in both columns of a row is in one row
+    assert shortage(twice, 4) is None
+    assert shortage(np.zeros((1, 1), np.int64), 16) is None
 
 
 def test_duplicates_cost_no_batches_where_they_need_not() -> None:
@@ -106,10 +141,8 @@ def test_neighbours_in_length_share_a_batch() -> None:
 def test_any_batch_may_be_the_small_one() -> None:
     lengths = np.arange(10)
     examples = pairs(list(range(10)), list(range(10)))
-    dropped = {
-        9 in np.concatenate(batches(examples, 4, "by_length", 0, e, lengths=lengths, drop_last=True)) for e in range(9)
-    }
-    assert dropped == {True, False}
+    smallest = {9 in min(batches(examples, 4, "by_length", 0, epoch, lengths=lengths), key=len) for epoch in range(9)}
+    assert smallest == {True, False}
 
 
 @settings(max_examples=200)
