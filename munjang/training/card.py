@@ -216,6 +216,9 @@ def _data(task: Task) -> Iterator[str]:
     yield f"- objective {shown(task.objective_name)}, batches of {task.batch_size:,}, sampler {shown(task.sampler)}"
     if examples.labels is not None and examples.label_names:
         yield f"- labels: {', '.join(f'{at} {shown(name)}' for at, name in enumerate(examples.label_names[:20]))}"
+    prompts = task.settings.get("prompts", ())
+    if any(prompts):
+        yield f"- prompts: {', '.join(shown(json.dumps(text, ensure_ascii=False)) for text in prompts)}"
     yield from (f"- {shown(note, 300)}" for note in examples.notes)
     yield from ("", "The first rows:", "")
     names = examples.columns or tuple(f"text {place}" for place in range(1, len(examples.texts) + 1))

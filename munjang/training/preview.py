@@ -7,7 +7,7 @@ import numpy as np
 
 from munjang.training.config import TrainConfig
 from munjang.training.processes import Processes
-from munjang.training.tasks import Dataset, num_draws, prepare
+from munjang.training.tasks import Dataset, num_draws, prepare_all
 from munjang.training.train import check_evaluations
 from munjang.training.trainee import Holder, Trainee
 
@@ -17,7 +17,7 @@ def preview(model: Holder, datasets: Sequence[Dataset], config: TrainConfig) -> 
     processes = Processes(config.device)
     check_evaluations(model, config.evaluate)
     trainee = Trainee(model, processes.device, config)
-    tasks = [prepare(dataset, trainee, config, None) for dataset in datasets]
+    tasks = prepare_all(datasets, trainee, config, None)
     num_weights = sum(parameter.numel() for parameter in trainee.network.parameters())
     lines = [f"model: {model.info()['kind']}, {num_weights / 1e6:.1f} million weights, on {processes.device}"]
     for task in tasks:

@@ -15,7 +15,7 @@ from munjang.cross_encoder import CrossEncoder
 from munjang.data.examples import Examples
 from munjang.data.mixing import mix, turns
 from munjang.data.reading import drop_overlap, read_examples
-from munjang.data.sampling import batches
+from munjang.data.sampling import batches, shortage
 from munjang.data.tokens import TokenTable
 from munjang.errors import InputError, unknown
 from munjang.objectives import OBJECTIVES, make, wrap
@@ -140,8 +140,24 @@ def prepare(dataset: Dataset, trainee: Trainee, config: TrainConfig, cache: Path
     made = Batches(*given, trainee.skips(prompts))
     sampler = dataset.sampler or config.sampler or SAMPLERS.get(dataset.objective, "random")
     size = config.batch_size if dataset.batch_size is None else dataset.batch_size
+    if sampler == "no_duplicates" and (told := shortage(made.numbers, size)) is not None:
+        made.examples = examples.noted(told)
     settings = {"options": dict(dataset.options), "prompts": list(prompts), **others}
     return Task(examples.name, dataset.objective, made.objective, made, size, sampler, settings)
+
+
+def prepare_all(datasets: Sequence[Dataset], trainee: Trainee, config: TrainConfig, cache: Path | None) -> list[Task]:
+    """All datasets of a run; the model takes up the prompts that they are trained with."""
+    tasks = [prepare(dataset, trainee, config, cache) for dataset in datasets]
+    told = trainee.take_prompts([task.settings["prompts"] for task in tasks])
+    if told is not None:
+        tasks[0].batches.examples = tasks[0].batches.examples.noted(told)
+    return tasks
+
+
+def notes(tasks: Sequence[Task]) -> list[str]:
+    """What was found out about the data, for people: rows that were dropped, how scores are read."""
+    return [f"{task.name}: {note}" for task in tasks for note in task.batches.examples.notes]
 
 
 def draws(tasks: Sequence[Task], config: TrainConfig, epoch: int = 0, index: int = 0) -> Iterator[Draw]:

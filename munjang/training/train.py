@@ -7,6 +7,7 @@
 
 import math
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -29,7 +30,7 @@ from munjang.training.lora import add_adapters
 from munjang.training.processes import Processes
 from munjang.training.report import write_report
 from munjang.training.run import Run, folder_of
-from munjang.training.tasks import Dataset, Task, num_draws, prepare
+from munjang.training.tasks import Dataset, Task, notes, num_draws, prepare_all
 from munjang.training.tensorboard import events
 from munjang.training.trainee import Holder, Trainee
 
@@ -75,7 +76,10 @@ def _train(
     check_evaluations(holder, config.evaluate)
     trainee = Trainee(holder, processes.device, config)
     cache = None if output is None else folder_of(output) / "cache"
-    tasks = [prepare(dataset, trainee, config, cache) for dataset in datasets]
+    tasks = prepare_all(datasets, trainee, config, cache)
+    if processes.is_main and not config.quiet:
+        for note in notes(tasks):
+            print(note, file=sys.stderr)
     if config.lora_rank is not None:
         torch.manual_seed(config.seed)
         add_adapters(trainee.network, config.lora_rank)

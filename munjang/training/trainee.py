@@ -19,6 +19,7 @@ from munjang.nn.heads import ClassificationHead
 from munjang.nn.network import PairNetwork, SentenceNetwork
 from munjang.runtime.executor import pick_dtype
 from munjang.training.config import TrainConfig
+from munjang.training.prompts import Prompts, learned
 
 Holder = BiEncoder | CrossEncoder
 # what a user may have set on a model since it was loaded; the length is the tokenizer's
@@ -42,6 +43,7 @@ class Trainee:
                 "CrossEncoder.create puts a new head on the encoder of any folder."
             )
         self.is_cross = isinstance(model, CrossEncoder)
+        self.prompts = Prompts(model.prompts, model.default_prompt_name)
         self.tokenizer = copy.copy(model.tokenizer)
         if config.max_length is not None:
             layout = self.tokenizer.pair if self.is_cross else self.tokenizer.single
@@ -79,6 +81,11 @@ class Trainee:
             return [0 for _ in prompts]
         return [self.tokenizer.prompt_length(prompt) if prompt else 0 for prompt in prompts]
 
+    def take_prompts(self, columns: Sequence[Sequence[str]]) -> str | None:
+        """What the trained model will put before texts, from what stood before the columns of each dataset."""
+        self.prompts, told = learned(self.prompts, columns, self.is_cross)
+        return told
+
     def name_labels(self, names: Sequence[str]) -> None:
         """Write the names of a cross-encoder's labels into its config.json."""
         if self.is_cross and len(names) == self.shapes["logits"][0] > 1:
@@ -111,6 +118,7 @@ class Trainee:
         made = type(self.model)(model, self.device, pick_dtype(dtype, self.device))
         for name in SETTINGS[type(self.model)]:
             setattr(made, name, getattr(self.model, name))
+        made.prompts, made.default_prompt_name = dict(self.prompts.prompts), self.prompts.default_name
         return made
 
     def save(self, output: Path) -> None:
@@ -124,6 +132,7 @@ class Trainee:
         with torch.no_grad():
             model.network.load_state_dict(trained.state_dict())
         model.network.to_compute(model.device, model.dtype)
+        model.prompts, model.default_prompt_name = dict(self.prompts.prompts), self.prompts.default_name
         model.__dict__.pop("fingerprint", None)  # of the weights before
         model.model.ranges = None  # of the vectors before
         model.model.config = _config(model)
