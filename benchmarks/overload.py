@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 
 from benchmarks.corpora import corpora
 from benchmarks.models import add_model, fill_model
-from benchmarks.server import commands, free_port, load, post, requests_of, started
+from benchmarks.server import commands, free_ports, load, post, requests_of, started
 from munjang.runtime.measure import processor
 
 Connection: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -121,7 +121,7 @@ def main() -> None:
     fill_model(options)
     options.only = ["munjang int8" if options.dtype == "int8" else "munjang"]
     [command] = commands(options).values()
-    port = free_port()
+    [port] = free_ports(1)
     with tempfile.TemporaryDirectory() as folder:
         server = started(command, port, Path(folder) / "log")
         try:

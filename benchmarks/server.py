@@ -17,6 +17,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -69,10 +70,11 @@ def commands(options: argparse.Namespace) -> dict[str, list[str]]:
     return {name: command for name, command in found.items() if not options.only or name in options.only}
 
 
-def free_port() -> int:
-    """A port that nobody uses now."""
-    with socket.create_server(("127.0.0.1", 0)) as bound:
-        return int(bound.getsockname()[1])
+def free_ports(count: int) -> list[int]:
+    """Different ports that nobody uses now: all are held before one is let go."""
+    with ExitStack() as held:
+        bound = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+        return [int(each.getsockname()[1]) for each in bound]
 
 
 async def post(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, request: bytes) -> tuple[int, bytes]:
@@ -129,7 +131,9 @@ def started(command: list[str], port: int, log: Path) -> subprocess.Popen[bytes]
     while True:
         try:
             socket.create_connection(("127.0.0.1", port), 1).close()
-            return process
+            if process.poll() is None:  # else somebody else answers there
+                return process
+            raise ConnectionError
         except OSError:
             if process.poll() is not None or time.monotonic() > end:
                 raise SystemExit(f"{command[0]} did not start; see {log}") from None
@@ -162,7 +166,8 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     texts = corpora(4000, options.data)[options.corpus]
     random.Random(4).shuffle(texts)
     requests = requests_of(texts, options.texts)
-    ports = {name: free_port() for name in commands(options)}
+    names = list(commands(options))
+    ports = dict(zip(names, free_ports(len(names)), strict=True))
     running: dict[str, subprocess.Popen[bytes]] = {}
     rounds: list[dict[str, Any]]
     try:

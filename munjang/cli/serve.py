@@ -45,7 +45,8 @@ class Options:
     no_auth: bool = option("listen at an address that others reach, without a key", default=False)
     allowed_host: tuple[str, ...] = option("more names that clients may call this server by; * is any", default=())
     max_batch_tokens: int | None = option(
-        f"tokens of a batch (default: {CPU_TOKENS}; on a GPU {GPU_TOKENS})", default=None
+        f"tokens that a model computes at once, on all cores (default: {CPU_TOKENS}; on a GPU {GPU_TOKENS})",
+        default=None,
     )
     max_queue: int = option("requests that may wait for one model; more are answered 429", default=512)
     max_wait_ms: int = option("for so long a request may be overtaken by smaller ones", default=50)
@@ -55,7 +56,7 @@ class Options:
     dimensions: tuple[int, ...] = option(
         "sizes that vectors may be cut to (default: what a model declares)", default=()
     )
-    workers: int = option("batches computed at once, of different models", default=1)
+    workers: int = option("models that compute at once; each has a batch on every core", default=1)
     drain_s: int = option("seconds that requests have to finish after SIGTERM", default=30)
     device: str | None = option("cpu, cuda, cuda:1, mps (default: the best there is)", default=None)
     dtype: Literal["float32", "bfloat16", "float16", "int8"] | None = option(
