@@ -11,7 +11,8 @@ from typing import Literal
 from munjang.cli import train
 from munjang.cli.options import option
 from munjang.errors import InputError
-from munjang.training.run import is_begun
+
+OF_EXAMPLES = ("texts", "label", "labels", "score", "score_range", "max_rows", "prompts")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,10 +40,14 @@ def run(options: Options) -> int:
         raise InputError("Where to? Give -o OUT (output)")
     if not options.data:
         raise InputError("No texts: give files or folders of the domain")
-    for name in ("objective", "cross", "teacher", "guide", "datasets"):
+    for name in ("objective", "cross", "num_labels", "teacher", "guide", "datasets"):
         if getattr(options, name):
             raise InputError(f"{name} is not for adapt: --method says what is learned, --then-objective what then")
+    for name in OF_EXAMPLES:
+        if getattr(options, name) and not options.then:
+            raise InputError(f"{name} is about the examples of --then, and there are none; --column is for texts")
     from munjang.training.domain import METHODS, read_domain
+    from munjang.training.run import is_begun
     from munjang.training.tasks import Dataset
 
     objective, made = METHODS[options.method]
@@ -53,10 +58,14 @@ def run(options: Options) -> int:
         return train.train_with(options, [dataset], False)
     # the stages have a folder each, so that either goes on where it stopped
     adapted = f"{options.output}.adapted"
+    tuning = replace(options, data=options.then, set=())
+    examples_then = train.datasets_of(tuning, options.then_objective)
+    told = train.previewed(tuning, examples_then, False)  # what is wrong with them is said now, not after hours
     code = train.train_with(replace(options, output=adapted if options.output else None), [dataset], False)
+    if options.dry_run:
+        print(f"then\n{told}")
     if code or options.dry_run:
         return code
     # stopped in the first stage, there is no second one yet that could go on
     goes_on = options.resume and options.output is not None and is_begun(Path(options.output))
-    tuning = replace(options, model=adapted, data=options.then, set=(), resume=goes_on)
-    return train.train_with(tuning, train.datasets_of(tuning, options.then_objective), False)
+    return train.train_with(replace(tuning, model=adapted, resume=goes_on), examples_then, False)

@@ -84,19 +84,10 @@ def train_with(options: "Any", datasets: "list[Dataset]", is_cross: bool, num_la
     """What `train`, `distill` and `adapt` end in."""
     from munjang.training.train import train
 
-    if options.model is None:
-        raise InputError("No model: give its folder or Hub name")
-    model = _model(options, datasets, is_cross)
-    if num_layers is not None:
-        from munjang import checkpoint
-
-        checkpoint.shorten(model.model, num_layers)
-    config = config_of(options)
     if options.dry_run:
-        from munjang.training.preview import preview
-
-        print(preview(model, datasets, config))
+        print(previewed(options, datasets, is_cross, num_layers))
         return 0
+    model, config = _model(options, datasets, is_cross, num_layers), config_of(options)
     train(model, datasets, config=config)
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         from munjang.training.processes import end
@@ -105,6 +96,13 @@ def train_with(options: "Any", datasets: "list[Dataset]", is_cross: bool, num_la
     if config.output is not None and _is_main() and not config.quiet:
         print(f"the model is in {config.output}, the report in {config.output}.training/report.html", file=sys.stderr)
     return 0
+
+
+def previewed(options: "Any", datasets: "list[Dataset]", is_cross: bool, num_layers: int | None = None) -> str:
+    """What would be done, in words, when everything was read and checked."""
+    from munjang.training.preview import preview
+
+    return preview(_model(options, datasets, is_cross, num_layers), datasets, config_of(options))
 
 
 def config_of(options: "Any") -> TrainConfig:
@@ -211,7 +209,18 @@ def describe_objectives() -> str:
     return "\n".join(lines)
 
 
-def _model(options: "Any", datasets: "list[Dataset]", is_cross: bool) -> "Holder":
+def _model(options: "Any", datasets: "list[Dataset]", is_cross: bool, num_layers: int | None) -> "Holder":
+    from munjang import checkpoint
+
+    if options.model is None:
+        raise InputError("No model: give its folder or Hub name")
+    model = _loaded(options, datasets, is_cross)
+    if num_layers is not None:
+        checkpoint.shorten(model.model, num_layers)
+    return model
+
+
+def _loaded(options: "Any", datasets: "list[Dataset]", is_cross: bool) -> "Holder":
     import torch
 
     from munjang import checkpoint

@@ -87,9 +87,11 @@ def test_a_file_and_a_dry_run(
     said = capsys.readouterr().out
     assert "24 rows for in_batch" in said  # of each of 8 texts: two neighbours, and the first with the rest
     assert "output: none" in said
-    assert main([*argv, "--dry-run", "--then", str(domain / "0.txt")]) == 0
-    assert "output: none" in capsys.readouterr().out
-    assert {path.name for path in tmp_path.iterdir()} == {"domain", "run.toml"}
+    pairs = write_tsv(tmp_path / "p.tsv", "anchor positive", zip(sentences(8, 1), sentences(8, 2), strict=True))
+    assert main([*argv, "--dry-run", "--then", str(pairs)]) == 0
+    said = capsys.readouterr().out
+    assert said.index("24 rows for in_batch") < said.index("then\n") < said.index("8 rows for in_batch")
+    assert {path.name for path in tmp_path.iterdir()} == {"domain", "run.toml", "p.tsv"}
     assert main([*argv, "-o", str(tmp_path / "model")]) == 0
     assert len(losses(tmp_path / "model")) == 1  # the log has every tenth update, and the last
 
@@ -106,7 +108,11 @@ def test_what_is_refused(tiny_bert: Path, domain: Path, tmp_path: Path, capsys: 
         ([str(tmp_path / "nothing"), *output], "nothing"),
         ([str(domain), *output, "--objective", "in_batch"], "--then-objective"),
         ([str(domain), *output, "--method", "guess"], "invalid choice"),
+        ([str(domain), *output, "--then", str(tmp_path / "nothing.tsv")], "no such file"),
+        ([str(domain), *output, "--then", str(domain / "0.txt")], "2 or more wanted"),
+        ([str(domain), *output, "--prompts", "q: "], "prompts is about the examples of --then"),
+        ([str(domain), *output, "--max-rows", "3"], "max_rows is about the examples of --then"),
     ):
         assert main(["adapt", str(tiny_bert), *argv, *QUIET]) == 2
         assert told in capsys.readouterr().err, argv
-    assert not (tmp_path / "model").exists()
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith("model")]  # no first stage either
