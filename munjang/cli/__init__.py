@@ -6,6 +6,7 @@ munjang encode sentences.txt -o vectors.npy --model path/to/model
 
 import io
 import os
+import re
 import sys
 import warnings
 from importlib import import_module
@@ -101,7 +102,8 @@ def _help() -> str:
 
 
 def _fail(message: str) -> int:
-    print("munjang:", message.replace("\n", " "), file=sys.stderr)
+    """One line; a list of bad rows keeps one for each."""
+    print("munjang:", re.sub(r"\n(?!  \S)", " ", message), file=sys.stderr)
     return USAGE_ERROR
 
 

@@ -77,7 +77,8 @@ def choose_texts(
         return found(source, [by_name[name] for name in widest[0]], columns)
     if not widest and least <= 1 and _is_one_column(columns):
         return columns
-    why = f"these could be: {'; '.join(map(', '.join, widest))}" if widest else "no telling names"
+    known = [group for group in groups if not any(set(group) < set(other) for other in groups)]
+    why = f"these could be: {'; '.join(map(', '.join, widest or known))}" if known else "no telling names"
     raise InputError(
         f"{source}: which columns hold the texts ({counted(num_texts)} wanted)? Of {_listed(columns)}, {why}. "
         "Give --texts (texts=), their names in order"

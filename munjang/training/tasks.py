@@ -140,6 +140,7 @@ def prepare(dataset: Dataset, trainee: Trainee, config: TrainConfig, cache: Path
     made = Batches(*given, trainee.skips(prompts))
     sampler = dataset.sampler or config.sampler or SAMPLERS.get(dataset.objective, "random")
     size = config.batch_size if dataset.batch_size is None else dataset.batch_size
+    _check_company(examples, dataset.objective, size)
     if sampler == "no_duplicates" and (told := shortage(made.numbers, size)) is not None:
         made.examples = examples.noted(told)
     settings = {"options": dict(dataset.options), "prompts": list(prompts), **others}
@@ -205,6 +206,13 @@ def _check_kind(name: str, kind: type[Objective], trainee: Trainee) -> None:
         model, wanted = ("cross-encoder", "bi-encoder") if trainee.is_cross else ("bi-encoder", "cross-encoder")
         fitting = [other for other, each in OBJECTIVES.items() if (each.needs == "logits") == trainee.is_cross]
         raise InputError(f"{name} trains a {wanted}, this is a {model}; choose from {', '.join(sorted(fitting))}.")
+
+
+def _check_company(examples: Examples, name: str, size: int) -> None:
+    """An objective that compares rows learns nothing from one alone, unless that brings its own negatives."""
+    if not OBJECTIVES[name].is_separable and len(examples.texts) < 3 and min(len(examples), size) == 1:
+        what = "there is one only" if len(examples) == 1 else "batch_size is 1"
+        raise InputError(f"{examples.name}: {name} compares rows of a batch with each other, and {what}; give more.")
 
 
 def _check_labels(examples: Examples, name: str, objective: Objective, trainee: Trainee) -> None:

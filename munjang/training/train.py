@@ -23,6 +23,7 @@ from munjang.errors import InputError
 from munjang.evaluation import Settings, check_model, evaluate
 from munjang.evaluation import prepare as prepare_evaluation
 from munjang.evaluation.kinds.base import kind_of
+from munjang.evaluation.report import shown
 from munjang.training.card import write_card
 from munjang.training.config import TrainConfig, deciding
 from munjang.training.loop import Loop
@@ -156,18 +157,31 @@ def _settings(
 
 
 def _listener(run: Run | None, config: TrainConfig) -> Callable[[dict[str, Any]], None]:
-    """What is done with every line of the log: TensorBoard's events, and the report after an evaluation."""
+    """What is done with every line of the log: TensorBoard's events; after an evaluation its scores and the report."""
+    say = (lambda line: None) if config.quiet or sys.stderr is None else _say
     if run is None:
-        return lambda line: None
+        return say
     write = events(run.folder) if config.tensorboard else None
 
     def listen(line: dict[str, Any]) -> None:
+        say(line)
         if write is not None:
             write(line)
         if "evaluation" in line:
             write_report(run.folder / "report.html", run, config)
 
     return listen
+
+
+def _say(line: dict[str, Any]) -> None:
+    """The main score of each file of an evaluation, for who waits."""
+    if "evaluation" in line:
+        scores = ", ".join(
+            f"{name} {report['main']} {shown(report['main'], report['metrics'][report['main']])}"
+            for name, report in line["evaluation"]["on"].items()
+        )
+        clear = "\r\x1b[K" if sys.stderr.isatty() else ""  # the line of the progress, which comes again below
+        print(f"{clear}update {line['step']:,}: {scores}", file=sys.stderr)
 
 
 def _evaluate(snapshot: Any, sources: Sequence[str]) -> dict[str, Any]:

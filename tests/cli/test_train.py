@@ -36,6 +36,8 @@ def test_flags_as_in_python(tiny_bert: Path, files: Path, capsys: pytest.Capture
     argv += ["--learning-rate", "1e-3", "--set", "concatenation=|u-v|", "--evaluate", str(files / "dev.tsv")]
     assert main(argv) == 0
     said = capsys.readouterr().err
+    assert "update 3: dev spearman_cosine " in said
+    assert "nli.tsv: 0 of 12 rows dropped" in said
     assert f"the model is in {output}, the report in {output}.training/report.html" in said
     assert (files / "model.training" / "report.html").is_file()
     assert (output / "README.md").is_file()
@@ -182,6 +184,17 @@ def test_what_is_refused(tiny_bert: Path, files: Path, capsys: pytest.CaptureFix
     (files / "no-model.toml").write_text(f'data = ["{pairs}"]\n')
     assert main(["train", "--config", str(files / "no-model.toml"), *output]) == 2
     assert "No model: give its folder" in capsys.readouterr().err
+
+
+def test_bad_rows_are_listed_one_a_line(tiny_bert: Path, files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bad = write_tsv(files / "bad.tsv", "anchor positive", [("a", "b"), ("c", ""), (" ", "d")])
+    argv = ["train", str(tiny_bert), str(bad), "-o", str(files / "model"), *QUIET, "--objective", "in_batch"]
+    assert main(argv) == 2
+    assert capsys.readouterr().err.splitlines() == [
+        f"munjang: {bad}: 2 of 3 rows are bad; repair or drop:",
+        f"  {bad}, line 3: 'positive' is empty",
+        f"  {bad}, line 4: 'anchor' is blank",
+    ]
 
 
 TABLES = {
