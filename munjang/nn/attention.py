@@ -188,3 +188,11 @@ def attend(
         *(batch.max_length, torch.is_grad_enabled()),
     )
     return choose(need)(qkv_T3NK, batch, bias, dropout, window)
+
+
+def attend_one(qkv_T3NK: Tensor, num_tokens: int, bias: Bias | None) -> Tensor:
+    """`attend` for one text on a CPU that is rounded up already: rows past `num_tokens` are not seen."""
+    query, key, value = qkv_T3NK.permute(1, 2, 0, 3)[:, None].unbind(0)
+    mask = None if bias is None else bias(len(qkv_T3NK))[..., :num_tokens].to(query.dtype)
+    seen = F.scaled_dot_product_attention(query, key[:, :, :num_tokens], value[:, :, :num_tokens], attn_mask=mask)
+    return seen[0].transpose(0, 1)

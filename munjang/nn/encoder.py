@@ -14,7 +14,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from munjang.errors import UnsupportedModel
-from munjang.nn.attention import Bias, attend
+from munjang.nn import fixed
+from munjang.nn.attention import Bias, attend, attend_one
 from munjang.nn.linear import BLOCK, Linear, round_up
 from munjang.nn.norm import Norm, is_fused
 from munjang.text.packing import Packed
@@ -145,6 +146,8 @@ class Block(nn.Module):
     def forward(
         self, x_TD: Tensor, batch: Packed, bias: Bias | None, rotary: Tensor | None, window: int | None
     ) -> Tensor:
+        if not torch.is_grad_enabled() and fixed.is_fixed(self) and len(x_TD):
+            return fixed.layer(self, x_TD, batch, bias)
         behind, below = (self.shape.out_dropout, self.shape.down_dropout) if self.training else (0.0, 0.0)
         if self.shape.is_pre_norm:
             seen_TD = self.attention(self.attention_norm(x_TD), batch, bias, rotary, window)
@@ -157,13 +160,12 @@ class Block(nn.Module):
     def is_packed(self) -> bool:
         return all(getattr(each, "packed", None) is not None for each in (self.qkv, self.out, self.up, self.down))
 
-    def lone(self, x_TD: Tensor, num_tokens: int, mask: Tensor | None) -> Tensor:
+    def lone(self, x_TD: Tensor, num_tokens: int, bias: Bias | None) -> Tensor:
         """`forward` for one text in packed weights; T is rounded up already, rows past `num_tokens` are not seen."""
-        parts = self.qkv.product(x_TD).view(1, len(x_TD), 3, self.shape.num_heads, -1)
-        query, key, value = parts.permute(2, 0, 3, 1, 4).unbind(0)
-        key, value = key[:, :, :num_tokens], value[:, :, :num_tokens]
-        seen_TD = F.scaled_dot_product_attention(query, key, value, mask).transpose(1, 2).reshape(x_TD.shape)
-        x_TD = self.attention_norm(self.out.product(seen_TD), x_TD)
+        if fixed.is_fixed(self):
+            return fixed.lone(self, x_TD, num_tokens, bias)
+        seen_TNK = attend_one(self.qkv.product(x_TD).view(len(x_TD), 3, self.shape.num_heads, -1), num_tokens, bias)
+        x_TD = self.attention_norm(self.out.product(seen_TNK.reshape(x_TD.shape)), x_TD)
         return cast(Tensor, self.inner_norm(self.down.product(self.up.product(x_TD, self.activation)), x_TD))
 
 
@@ -196,11 +198,9 @@ class Encoder(nn.Module):
     def _lone(self, batch: Packed) -> Tensor:
         """Rounded up once instead of in every product: of a short text a third of the time was between the products."""
         num_tokens, x_TD = batch.num_tokens, round_up(self.embeddings(batch))
-        mask = None
-        if self.relative is not None:
-            mask = RelativeBias(self.relative)(len(x_TD))[..., :num_tokens].to(x_TD.dtype)
+        bias = None if self.relative is None else RelativeBias(self.relative)
         for block in self.order:
-            x_TD = cast(Block, self.blocks[block]).lone(x_TD, num_tokens, mask)
+            x_TD = cast(Block, self.blocks[block]).lone(x_TD, num_tokens, bias)
         return x_TD[:num_tokens]
 
     def layers(self, batch: Packed) -> list[Tensor]:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from munjang.nn import pooling
 from munjang.nn.heads import ClassificationHead, Dense, Normalize
 from munjang.nn.packed import pack_exact, pack_int8
+from munjang.nn.ranges import can_fix, pack_fixed
 from munjang.text.packing import Packed
 
 
@@ -112,7 +113,11 @@ def _place(network: SentenceNetwork | PairNetwork, device: torch.device, dtype: 
     """The encoder on a device, in the form in which it is computed there."""
     if dtype == torch.int8:
         pack_exact(network.encoder.to(device, torch.float32))
-        pack_int8(network.encoder)  # with the exact ones for the sample, and for what stays exact
+        encoder = network.encoder  # with the exact ones for the sample, and for what stays exact
+        if can_fix(encoder):
+            pack_fixed(encoder)
+        else:
+            pack_int8(encoder)
     else:
         pack_exact(network.encoder.to(device, dtype))
 

@@ -10,7 +10,6 @@ T tokens, D width of the input, N of the output.
 - behind GELU, which never gets below -0.17, nearly all of the 256 steps lie above zero.
 """
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +19,7 @@ from torch import Tensor, nn
 
 from munjang.errors import UnsupportedModel
 from munjang.nn.encoder import Block, Encoder
+from munjang.nn.fixed import hush, in_codes
 from munjang.nn.linear import BLOCK, Activation, Linear
 from munjang.text.packing import Packed, pack
 
@@ -86,7 +86,7 @@ class Int8:
         largest_T1 = self.codes.largest(x_TD)
         zero, step = self.codes.zero, self.codes.step
         sums_TN: Tensor = torch.ops.onednn.qlinear_pointwise(
-            *(_codes(x_TD * largest_T1.reciprocal(), step, zero), step, zero, self.weight, self.scale_N, None, None),
+            *(in_codes(x_TD * largest_T1.reciprocal(), step, zero), step, zero, self.weight, self.scale_N, None, None),
             *(1.0, 0, torch.float32, "none", [], ""),
         )
         out_TN = sums_TN if out_TN is None else out_TN
@@ -94,13 +94,6 @@ class Int8:
         if activation is F.gelu:
             return F.gelu(out_TN, out=out_TN)  # type: ignore[call-arg]  # torch has it, its types do not
         return out_TN if activation is None else out_TN.copy_(activation(out_TN))
-
-
-def _codes(x_TD: Tensor, step: float, zero: int) -> Tensor:
-    """Values as whole numbers from 0 to 255."""
-    # the only rounding of torch that uses vector instructions; its result's bytes, as int_repr copies them one by one
-    coded_TD = torch.quantize_per_tensor(x_TD, step, zero, torch.quint8)
-    return torch.empty(0, dtype=torch.uint8).set_(coded_TD.untyped_storage(), 0, x_TD.shape, (x_TD.shape[1], 1))
 
 
 def in_steps(weight_ND: Tensor, largest: int = 127) -> tuple[Tensor, Tensor]:
@@ -139,9 +132,7 @@ def pack_int8(encoder: nn.Module) -> None:
         raise UnsupportedModel(
             f"dtype='int8' is for encoders that Munjang computes itself, not {type(encoder).__name__}; leave it out."
         )
-    with warnings.catch_warnings():  # torch says once in a process that its operator will go; nobody here can act on it
-        warnings.simplefilter("ignore", UserWarning)
-        _codes(torch.zeros(1, 1), 1.0, 0)
+    hush()
     shape = encoder.shape
     behind = Codes() if shape.has_gate else Codes.behind(shape.activation)
     with torch.no_grad():

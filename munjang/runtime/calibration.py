@@ -59,7 +59,7 @@ def how_packed(network: nn.Module) -> str:
     """fp32, bf16, int8: what the layers are computed in."""
     packings = {type(getattr(module, "packed", None)).__name__ for module in network.modules()}
     dtype = next((str(parameter.dtype).removeprefix("torch.") for parameter in network.parameters()), "")
-    return "int8" if "Int8" in packings else dtype
+    return "int8 in fixed ranges" if "Fixed" in packings else "int8" if "Int8" in packings else dtype
 
 
 def _read() -> dict[str, int]:

@@ -35,7 +35,7 @@ class Packed:
     def max_length(self) -> int:
         return int(self.lengths.max(initial=0))
 
-    @property
+    @cached_property
     def runs(self) -> list[tuple[int, int, int]]:
         """Neighbouring texts of equal length as (first token, texts, length): rectangles without padding."""
         edges = np.flatnonzero(np.diff(self.lengths)) + 1

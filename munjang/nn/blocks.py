@@ -1,0 +1,142 @@
+"""Attention in bf16 on a CPU that has it: texts of about one length in blocks, by batched products of oneDNN.
+
+T tokens of the whole batch, B texts of a block, N heads, K width of a head, L length of a block.
+
+torch's fused attention takes one text and head at a time and is far from this CPU's speed on short texts. Here scores,
+weights and sums are three passes over a whole block:
+- texts are rounded up to a common length. What is added has values and counts of zero, so that it needs no mask;
+- weights are powers of two of the scores, without their largest taken off first, and a column of ones behind the
+  values adds them up in the product itself. Texts with scores too large for it, which the sums show, go another way;
+- oneDNN makes a kernel for every shape it meets, in milliseconds: lengths go in steps, texts in powers of two.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from munjang.text.packing import Packed
+
+STEP = 16  # lengths are rounded up to a multiple of this: as many as a vector instruction takes
+TOKENS = 512  # of a block: its scores stay in the cache (docs/log.md, 2026-11-16)
+LONG = 128  # beyond it each text is alone: oneDNN adds in another order for two of them, and a text keeps its numbers
+SPARE = 16  # columns behind the values, the first of which counts
+MOST, LEAST = 2.0**40, 2.0**-40  # sums beyond these: scores of more than 27, for which bf16 is too coarse as well
+
+
+@cache
+def has_bf16() -> bool:
+    """Whether this CPU multiplies bf16 numbers, and this torch lets it."""
+    return torch.cpu._is_avx512_bf16_supported() and torch.ops.mkldnn._is_mkldnn_bf16_supported()
+
+
+@dataclass
+class Part:
+    """Texts of about one length: (first token, place in the block, texts, length) of each run of equal ones."""
+
+    length: int
+    texts: int = 0
+    runs: list[tuple[int, int, int, int]] = field(default_factory=list)
+
+
+def parts_of(batch: Packed) -> list[Part]:
+    """A batch cut into blocks."""
+    parts: list[Part] = []
+    for start, texts, length in batch.runs:
+        rounded = -(-length // STEP) * STEP
+        most = 1 if rounded > LONG else 1 << (TOKENS // rounded).bit_length() - 1
+        while texts:
+            if not parts or parts[-1].length != rounded or parts[-1].texts == most:
+                parts.append(Part(rounded))
+            part = parts[-1]
+            taken = min(texts, most - part.texts)
+            part.runs.append((start, part.texts, taken, length))
+            part.texts, texts, start = part.texts + taken, texts - taken, start + taken * length
+    return parts
+
+
+def attend(qkv_T3NK: Tensor, batch: Packed, bias: Callable[[int], Tensor] | None) -> Tensor:
+    """Attention of every token to its own text: [T, N, K]."""
+    seen_TNK = torch.empty_like(qkv_T3NK[:, 0], memory_format=torch.contiguous_format)
+    heads, width = seen_TNK.shape[1:]
+    for part in parts_of(batch):
+        query_key, value = _gathered(qkv_T3NK, part)
+        query, key = query_key.flatten(1, 2).unbind(0)
+        weights = _weights(query, key, None if bias is None else bias(part.length))
+        sums = torch.bmm(weights, value.flatten(0, 1)).view(value.shape)
+        for start, place, texts, own in part.runs:
+            found = sums[place : place + texts, :, :own].transpose(1, 2)
+            out = seen_TNK[start : start + texts * own].view(texts, own, heads, width)
+            torch.div(found[..., :width], found[..., width : width + 1], out=out)
+        if not _are_fit(sums[..., width]):
+            for start, place, texts, own in part.runs:
+                for text in range(texts):
+                    if not _are_fit(sums[place + text, :, :own, width]):
+                        here = slice(start + text * own, start + (text + 1) * own)
+                        seen_TNK[here] = _plainly(qkv_T3NK[here], bias)
+    return seen_TNK
+
+
+def attend_one(qkv_T3NK: Tensor, num_tokens: int, bias: Callable[[int], Tensor] | None) -> Tensor:
+    """The same for one text, rounded up already by other steps; to the bit, as its length here is that in a block."""
+    rows, width = len(qkv_T3NK), qkv_T3NK.shape[3]
+    length = -(-num_tokens // STEP) * STEP
+    given = F.pad(qkv_T3NK, (0, 0, 0, 0, 0, 0, 0, length - rows))  # or cut, if that is less than nothing
+    query, key, value = given.permute(1, 2, 0, 3).contiguous().unbind(0)  # oneDNN adds in another order in strides
+    weights = _weights(query, key, None if bias is None else bias(length))
+    if num_tokens < length:
+        weights[:, :, num_tokens:] = 0
+    sums = torch.bmm(weights, torch.cat((value, value.new_ones(*value.shape[:2], SPARE)), -1))
+    if _are_fit(sums[:, :num_tokens, width]):
+        seen_TNK = (sums[..., :width] / sums[..., width : width + 1]).transpose(0, 1)
+    else:
+        seen_TNK = _plainly(qkv_T3NK[:num_tokens], bias)
+    # rows past the text are of no use, but they have to be numbers
+    return F.pad(seen_TNK[:num_tokens], (0, 0, 0, 0, 0, rows - num_tokens))
+
+
+def _plainly(qkv_T3NK: Tensor, bias: Callable[[int], Tensor] | None) -> Tensor:
+    """One text by torch's own attention, in fp32."""
+    query, key, value = qkv_T3NK.float().permute(1, 2, 0, 3)[:, None].unbind(0)
+    mask = None if bias is None else bias(len(qkv_T3NK)).float()
+    return F.scaled_dot_product_attention(query, key, value, attn_mask=mask)[0].transpose(0, 1).to(qkv_T3NK.dtype)
+
+
+def _weights(query: Tensor, key: Tensor, bias: Tensor | None) -> Tensor:
+    """Powers of the scores, which do not add up to one: [B * N, L, L]."""
+    matrices, length, width = query.shape
+    none = query.new_empty(1, 1, 1).expand(matrices, length, length)
+    scores = torch.baddbmm(none, query, key.mT, beta=0, alpha=math.log2(math.e) / math.sqrt(width))
+    if bias is not None:
+        scores.view(-1, *bias.shape[1:]).add_(bias.to(scores.dtype), alpha=math.log2(math.e))
+    return torch.exp2(scores, out=scores)
+
+
+def _are_fit(counts: Tensor) -> bool:
+    """Whether the sums of weights say that no score was too large; decided for each text by its own."""
+    low, high = counts.aminmax()
+    return float(low) > LEAST and float(high) < MOST
+
+
+def _gathered(qkv_T3NK: Tensor, part: Part) -> tuple[Tensor, Tensor]:
+    """Queries and keys [2, B, N, L, K], and values with a column that counts."""
+    heads, width = qkv_T3NK.shape[2:]
+    rounded = 1 << (part.texts - 1).bit_length()
+    query_key = qkv_T3NK.new_empty(2, rounded, heads, part.length, width)
+    value = qkv_T3NK.new_empty(rounded, heads, part.length, width + SPARE)
+    for start, place, texts, length in part.runs:
+        run = qkv_T3NK[start : start + texts * length].view(texts, length, 3, heads, width).permute(2, 0, 3, 1, 4)
+        here = slice(place, place + texts)
+        query_key[:, here, :, :length] = run[:2]
+        value[here, :, :length, :width] = run[2]
+        value[here, :, :length, width:] = 1
+        if length < part.length:
+            query_key[:, here, :, length:] = 0
+            value[here, :, length:] = 0
+    query_key[:, part.texts :] = 0
+    value[part.texts :] = 1
+    return query_key, value

@@ -1,0 +1,149 @@
+"""8-bit layers whose ranges are known beforehand, so that what lies between two products happens inside of them.
+
+T tokens, D width of the input, N of the output.
+
+nn/packed.py gives every row a scale of its own, which takes four passes over the values around each product. Here bias,
+GELU, the sum with what a layer adds to, and the rounding to codes are part of the products; nn/ranges.py finds ranges
+for which that is good enough (docs/log.md, 2026-11-16).
+"""
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from munjang.nn import blocks
+from munjang.nn.attention import Bias, attend, attend_one
+from munjang.nn.linear import BLOCK, Activation, round_up
+from munjang.text.packing import Packed
+
+LOWEST = 0.17  # GELU never gets below this, negated
+# a layer is an encoder's Block, whose file imports this one: Any
+Post = tuple[str, list[float], str]
+GELU: Post = ("gelu", [], "none")
+NO_ACTIVATION: Post = ("none", [], "")
+
+
+@dataclass(frozen=True)
+class Range:
+    """Values as codes from 0 to 255: how much a code is, and which one is zero."""
+
+    step: float = 1.0
+    zero: int = 0
+
+    @classmethod
+    def around_zero(cls, largest: float) -> "Range":
+        """From -largest to largest."""
+        return cls(max(largest, 1e-10) / 127, 128)
+
+    @classmethod
+    def behind_gelu(cls, largest: float) -> "Range":
+        """From GELU's lowest value to `largest`."""
+        step = (max(largest, 1e-2) + LOWEST) / 255
+        return cls(step, round(LOWEST / step))
+
+    @property
+    def end(self) -> float:
+        """The largest value that has a code."""
+        return self.step * (255 - self.zero)
+
+
+class Fixed:
+    """Weights in 8 bits with a scale per output; inputs in codes of one range; results in a dtype, or in codes."""
+
+    def __init__(
+        self,
+        whole_ND: Tensor,
+        scale_N: Tensor,
+        bias_N: Tensor | None,
+        given: Range,
+        gives: Range | torch.dtype,
+        evened: tuple[Tensor, Tensor] | None = None,
+    ) -> None:
+        self.scale_N, self.bias_N, self.given = scale_N, bias_N, given
+        self.evened = evened  # what is added to each column once it is multiplied, and by what, before it gets a code
+        self.gives, self.dtype = (gives, torch.uint8) if isinstance(gives, Range) else (Range(), gives)
+        self.weight = torch.ops.onednn.qlinear_prepack(whole_ND, [BLOCK, whole_ND.shape[1]])
+
+    def __call__(self, x_TD: Tensor, activation: Activation | None, out_TN: Tensor | None) -> Tensor:
+        """The product, with GELU behind it if given."""
+        assert activation is None or activation is F.gelu
+        found_TN: Tensor = torch.ops.onednn.qlinear_pointwise(
+            *(self.codes(x_TD), self.given.step, self.given.zero, self.weight, self.scale_N, None, self.bias_N),
+            *(self.gives.step, self.gives.zero, self.dtype, *(GELU if activation else NO_ACTIVATION)),
+        )
+        return found_TN if out_TN is None else out_TN.copy_(found_TN)
+
+    def onto(self, x_TD: Tensor, onto_TN: Tensor) -> Tensor:
+        """The product and something else, as one sum."""
+        found_TN: Tensor = torch.ops.onednn.qlinear_pointwise.binary(
+            *(self.codes(x_TD), self.given.step, self.given.zero, self.weight, self.scale_N, None, onto_TN),
+            *(self.bias_N, self.gives.step, self.gives.zero, self.dtype, 1.0, 0, "add", 1.0, *NO_ACTIVATION),
+        )
+        return found_TN
+
+    def codes(self, x_TD: Tensor) -> Tensor:
+        """Values as codes, unless they are already."""
+        if x_TD.dtype == torch.uint8:
+            return x_TD
+        x_TD = x_TD.float() if self.evened is None else torch.addcmul(self.evened[0], x_TD, self.evened[1])
+        return in_codes(x_TD, self.given.step, self.given.zero)
+
+
+def in_codes(x_TD: Tensor, step: float, zero: int) -> Tensor:
+    """Values as whole numbers from 0 to 255."""
+    # the only rounding of torch that uses vector instructions; its result's bytes, as int_repr copies them one by one
+    coded_TD = torch.quantize_per_tensor(x_TD, step, zero, torch.quint8)
+    return torch.empty(0, dtype=torch.uint8).set_(coded_TD.untyped_storage(), 0, x_TD.shape, (x_TD.shape[1], 1))
+
+
+def hush() -> None:
+    """Let torch say now, unheard, what it says once in a process: its rounding will go. Nobody here can act on it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        in_codes(torch.zeros(1, 1), 1.0, 0)
+
+
+def is_fixed(block: Any) -> bool:
+    """Whether all products of a layer have known ranges."""
+    return all(isinstance(linear.packed, Fixed) for linear in (block.qkv, block.out, block.up, block.down))
+
+
+def layer(block: Any, x_TD: Tensor, batch: Packed, bias: Bias | None) -> Tensor:
+    """One layer, its norms behind the sums, as many rows at a time as oneDNN keeps a kernel for."""
+    qkv, out, up, down = (cast(Fixed, each.packed) for each in (block.qkv, block.out, block.up, block.down))
+    rows, heads = len(x_TD), block.shape.num_heads
+    parts_TN = x_TD.new_empty(rows, 3 * x_TD.shape[1], dtype=qkv.dtype)
+    for part in parts(rows):
+        parts_TN[part] = qkv(round_up(x_TD[part]), None, None)[: part.stop - part.start]
+    parts_T3NK = parts_TN.view(rows, 3, heads, -1)
+    is_half = qkv.dtype == torch.bfloat16
+    seen_TNK = blocks.attend(parts_T3NK, batch, bias) if is_half else attend(parts_T3NK, batch, bias)
+    seen_TD = seen_TNK.reshape(x_TD.shape)
+    sum_TD = torch.empty_like(x_TD)
+    for part in parts(rows):
+        sum_TD[part] = out.onto(round_up(seen_TD[part]), round_up(x_TD[part]))[: part.stop - part.start]
+    x_TD = block.attention_norm(sum_TD)
+    for part in parts(rows):
+        here_TD = round_up(x_TD[part])
+        sum_TD[part] = down.onto(up(here_TD, F.gelu, None), here_TD)[: part.stop - part.start]
+    return cast(Tensor, block.inner_norm(sum_TD))
+
+
+def lone(block: Any, x_TD: Tensor, num_tokens: int, bias: Bias | None) -> Tensor:
+    """`layer` for one text, rounded up already: the same to the bit, as a small difference becomes one of a code."""
+    qkv, out, up, down = (cast(Fixed, each.packed) for each in (block.qkv, block.out, block.up, block.down))
+    parts_T3NK = qkv(x_TD, None, None).view(len(x_TD), 3, block.shape.num_heads, -1)
+    attend_alone = blocks.attend_one if qkv.dtype == torch.bfloat16 else attend_one
+    seen_TNK = attend_alone(parts_T3NK, num_tokens, bias)
+    x_TD = block.attention_norm(out.onto(seen_TNK.reshape(x_TD.shape), x_TD))
+    return cast(Tensor, block.inner_norm(down.onto(up(x_TD, F.gelu, None), x_TD)))
+
+
+def parts(rows: int) -> Iterator[slice]:
+    """Rows in blocks of one size, and what is left."""
+    return (slice(start, min(start + BLOCK, rows)) for start in range(0, rows, BLOCK))
