@@ -7,7 +7,12 @@ from collections.abc import Collection, Sequence
 from itertools import chain
 
 from munjang.errors import InputError
+from munjang.tasks.nouns import composed, has_hangul, nouns
 from munjang.text.terms import WORD, terms
+
+Terms = tuple[tuple[str, float], ...]
+POOL = 3  # so many times as many terms are looked at as are kept
+NOUN = "noun"  # begins a number that stands for a Korean noun
 
 # Words that every English text has; of Korean, particles and endings never come out of `terms`.
 ENGLISH = """
@@ -20,6 +25,43 @@ ENGLISH = """
 # Korean nouns and stems that mean little by themselves
 KOREAN = "것 거 수 때 등 더 이 그 저 나 너 우리 하 되 있 없 않 같 보 주 위 데 줄 중 및 또 다 잘 좀"
 STOP_WORDS = frozenset(ENGLISH.split()) | frozenset(KOREAN.split())
+
+
+def terms_of(
+    groups: Sequence[Sequence[str]], top: int, max_words: int = 1, progress: bool | None = False
+) -> list[Terms]:
+    """The best terms of each group of texts to show to people, with their weights: Korean texts by their nouns.
+
+    >>> terms_of([["a red apple", "an apple"], ["blue whales"]], top=1)
+    [(('apple', ...),), (('blue', ...),)]
+    """
+    if top == 0:  # asked for while groups still change
+        return [() for _ in groups]
+    names: dict[str, str] = {}
+    numbered = iter(_numbered(list(chain.from_iterable(groups)), names, progress))
+    words = {number: noun for noun, number in names.items()}
+    found = class_terms([[next(numbered) for _ in group] for group in groups], POOL * top, max_words=max_words)
+    shown = [
+        [(" ".join(words.get(word, word) for word in term.split(" ")), weight) for term, weight in row] for row in found
+    ]
+    # one letter or a bare number names nothing
+    return [
+        tuple((term, weight) for term, weight in row if len(term) > 1 and not term.isdigit())[:top] for row in shown
+    ]
+
+
+def _numbered(texts: Sequence[str], names: dict[str, str], progress: bool | None) -> list[str]:
+    """Texts with Korean nouns as numbers: `class_terms` would cut them once more, without kiwipiepy into syllables."""
+    texts = composed(texts)
+    is_korean = [has_hangul(text) for text in texts]
+    cut = iter(nouns([text for text, is_one in zip(texts, is_korean, strict=True) if is_one], progress))
+    found = []
+    for text, is_one in zip(texts, is_korean, strict=True):
+        if is_one:
+            kept = [noun for noun, _ in next(cut) if noun not in STOP_WORDS and len(noun) > 1]
+            text = " ".join(names.setdefault(noun, f"{NOUN}{len(names)}") for noun in kept)
+        found.append(text)
+    return found
 
 
 def class_terms(

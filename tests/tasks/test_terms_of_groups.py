@@ -5,7 +5,7 @@ import math
 import pytest
 
 from munjang.errors import InputError
-from munjang.tasks.terms_of_groups import class_terms
+from munjang.tasks.terms_of_groups import class_terms, terms_of
 
 
 def test_weights_are_share_times_rarity() -> None:
@@ -47,3 +47,16 @@ def test_given_stop_words_and_rare_terms() -> None:
 def test_numbers_below_one_are_refused() -> None:
     with pytest.raises(InputError, match="at least 1"):
         class_terms([["a"]], top=0)
+
+
+def test_what_people_read_are_words() -> None:
+    pytest.importorskip("kiwipiepy")
+    groups = [
+        ["배우 연기가 좋았다 ㅠㅠ", "연기가 참 좋네 ㅠ.ㅠ", "배우가 나오는 2008 연기"],
+        ["a 2008 car", "x car"],
+        [],
+    ]
+    first, second, third = terms_of(groups, top=3)
+    assert [term for term, _ in first] == ["연기", "배우"]  # nouns: no stems (좋, 나오), letters or numbers
+    assert [term for term, _ in second] == ["car"]
+    assert third == ()

@@ -11,8 +11,9 @@ import numpy as np
 
 from munjang.bi_encoder import BiEncoder
 from munjang.errors import InputError
+from munjang.tasks.terms_of_groups import POOL, terms_of
 from munjang.tasks.topics.model import NONE, TopicModel, build, own_similarity
-from munjang.tasks.topics.terms import POOL, diversify, split, terms_of
+from munjang.tasks.topics.terms import diversify, split
 from munjang.tasks.vectors import check_width, unit_vectors
 from munjang.types import Floats, Ints
 

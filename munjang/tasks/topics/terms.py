@@ -1,4 +1,4 @@
-"""What topics are about: their terms by class-based TF-IDF, Korean texts by their nouns, on request unlike each other.
+"""The texts of each topic, and its terms unlike each other.
 
 T topics, C terms, D width.
 """
@@ -10,13 +10,8 @@ import numpy as np
 from munjang.bi_encoder import BiEncoder
 from munjang.nn.similarity import unit
 from munjang.tasks.diversity import marginal
-from munjang.tasks.nouns import composed, has_hangul, nouns
-from munjang.tasks.terms_of_groups import STOP_WORDS, class_terms
+from munjang.tasks.terms_of_groups import Terms
 from munjang.types import Floats, Ints
-
-Terms = tuple[tuple[str, float], ...]
-POOL = 3  # so many times as many terms are looked at as are kept
-NOUN = "noun"  # begins a number that stands for a Korean noun
 
 
 def split(texts: Sequence[str], topic_of_N: Ints, num_topics: int) -> list[list[str]]:
@@ -26,43 +21,6 @@ def split(texts: Sequence[str], topic_of_N: Ints, num_topics: int) -> list[list[
         if topic >= 0:
             groups[topic].append(text)
     return groups
-
-
-def terms_of(
-    groups: Sequence[Sequence[str]], top: int, max_words: int = 1, progress: bool | None = False
-) -> list[Terms]:
-    """The best terms of each group of texts, with their weights.
-
-    >>> terms_of([["a red apple", "an apple"], ["blue whales"]], top=1)
-    [(('apple', ...),), (('blue', ...),)]
-    """
-    if top == 0:  # asked for while groups still change
-        return [() for _ in groups]
-    names: dict[str, str] = {}
-    numbered = [_numbered(group, names, progress) for group in groups]
-    words = {number: noun for noun, number in names.items()}
-    found = class_terms(numbered, POOL * top, max_words=max_words)
-    shown = [
-        [(" ".join(words.get(word, word) for word in term.split(" ")), weight) for term, weight in row] for row in found
-    ]
-    # one letter or a bare number names nothing
-    return [
-        tuple((term, weight) for term, weight in row if len(term) > 1 and not term.isdigit())[:top] for row in shown
-    ]
-
-
-def _numbered(texts: Sequence[str], names: dict[str, str], progress: bool | None) -> list[str]:
-    """Texts with Korean nouns as numbers: `class_terms` would cut them once more, without kiwipiepy into syllables."""
-    texts = composed(texts)
-    is_korean = [has_hangul(text) for text in texts]
-    cut = iter(nouns([text for text, is_one in zip(texts, is_korean, strict=True) if is_one], progress))
-    found = []
-    for text, is_one in zip(texts, is_korean, strict=True):
-        if is_one:
-            kept = [noun for noun, _ in next(cut) if noun not in STOP_WORDS and len(noun) > 1]
-            text = " ".join(names.setdefault(noun, f"{NOUN}{len(names)}") for noun in kept)
-        found.append(text)
-    return found
 
 
 def diversify(terms: Sequence[Terms], centres_TD: Floats, model: BiEncoder, top: int, diversity: float) -> list[Terms]:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from munjang.errors import InputError
+from munjang.tasks.terms_of_groups import Terms, terms_of
 from munjang.tasks.topics.model import NONE, TopicModel
-from munjang.tasks.topics.terms import Terms, terms_of
 from munjang.types import Array
 
 MOST_VALUES = 50  # different times up to so many are periods of their own

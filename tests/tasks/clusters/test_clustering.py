@@ -109,3 +109,24 @@ def test_what_a_group_is_about() -> None:
     assert sorted(first.representatives) == [0, 1, 2]
     assert typical(unit(vectors[:3]))[0] == first.representatives[0]
     assert groups_of(cluster(vectors, config=ClusterConfig(min_size=2)), unit(vectors))[0].keywords == []
+
+
+def test_keywords_of_korean_clusters_are_nouns() -> None:
+    pytest.importorskip("kiwipiepy")
+    texts = ["배우들의 연기가 좋다 ㅠㅠ", "연기가 정말 좋네 ㅠ", "연기 좋음", "고래를 보았다", "고래가 나온다"]
+    vectors = heaps((3, 2))[0]
+    first, second = groups_of(cluster(vectors, config=ClusterConfig(min_size=2)), vectors, texts, num_keywords=1)
+    assert (first.keywords, second.keywords) == (["연기"], ["고래"])
+
+
+def test_groups_of_other_vectors_are_refused() -> None:
+    vectors = heaps((3, 2))[0]
+    found = cluster(vectors, config=ClusterConfig(min_size=2))
+    with pytest.raises(InputError, match="4 vectors for 5 clustered rows"):
+        groups_of(found, vectors[:4])
+    with pytest.raises(InputError, match="2 texts for 5 clustered rows"):
+        groups_of(found, vectors, ["a", "b"])
+    broken = vectors.copy()
+    broken[4] = np.nan
+    with pytest.raises(InputError, match="vectors of cluster 1 holds NaN"):
+        groups_of(found, broken)
