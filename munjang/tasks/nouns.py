@@ -82,6 +82,8 @@ def _join(text: str, tokens: Sequence[Any]) -> list[Noun]:
     for place, (start, end) in enumerate(spans):
         following = spans[place + 1][0] if place + 1 < len(spans) else end
         noun = " ".join(text[start:end].lower().split())  # kiwi knows some terms of two words
+        if noun.find(".") == len(noun) - 1:  # it takes the full stop of "I can swim.." too; U.S. keeps its own
+            noun = noun[:-1] or noun
         found.append((noun, _joiner(text, end, following, of)))
     return found
 

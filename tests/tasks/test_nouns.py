@@ -47,3 +47,9 @@ def test_short_words_are_not_cut_without_kiwi() -> None:
 @pytest.mark.parametrize(("text", "is_korean"), [("서울 is big", True), ("Seoul", False), ("", False), ("日本", False)])
 def test_hangul_is_seen(text: str, is_korean: bool) -> None:
     assert has_hangul(text) is is_korean
+
+
+@pytest.mark.usefixtures("kiwi")
+def test_a_full_stop_is_no_part_of_a_foreign_word() -> None:
+    (found,) = nouns(["느낄 수 없었다. I can swim.. U.S. 정부가 node.js 사용"])
+    assert [noun for noun, _ in found] == ["i", "can", "swim", "u.s.", "정부", "node.js", "사용"]
