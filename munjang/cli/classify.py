@@ -97,7 +97,7 @@ def _train(options: Options) -> int:
 
     model = BiEncoder.load(options.model, **_where(options))
     config = ClassifyConfig(**{name: getattr(options, name) for name in FITTING})
-    made = Classifier.fit(texts, labels, model, config, others, False if options.quiet else None)
+    made = Classifier.fit(texts, labels, model, config, others, not options.quiet)
     made.save(output, options.with_model or None, options.replace)
     if options.html is not None:
         write_page(options.html, page(f"Classifier of {len(made.labels)} labels", made.labels, made.report))
@@ -179,7 +179,7 @@ def _answer(options: Options, made: Any, texts: list[str], truth: list[Any] | No
     from munjang.tasks.labels.page import page
     from munjang.tasks.labels.report import measure, truth_table
 
-    probabilities_NC = made.probabilities(texts, False if options.quiet else None)
+    probabilities_NC = made.probabilities(texts, not options.quiet)
     least = made.threshold if options.threshold is None else options.threshold
     found = answers(probabilities_NC, made.labels, least, made.is_multi_label)
     _write(options, made, texts, found, probabilities_NC)

@@ -52,9 +52,8 @@ def run(options: Options) -> int:
     check_texts(Path(options.output), texts)
     config = ClusterConfig(**{each.name: getattr(options, each.name) for each in fields(ClusterConfig)})
     vectors = corpus_vectors(options, texts, options.vectors, load_model(options))
-    progress = False if options.quiet else None
-    found = cluster(vectors, config=config, device=options.device, progress=progress)
-    groups = groups_of(found, vectors, texts, num_keywords=options.num_keywords)
+    found = cluster(vectors, config=config, device=options.device, progress=not options.quiet)
+    groups = groups_of(found, vectors, texts, num_keywords=options.num_keywords, progress=not options.quiet)
     write_table(
         Path(options.output), {"row": list(range(len(texts))), "cluster": found.labels_N.tolist(), "text": texts}
     )

@@ -76,7 +76,7 @@ def corpus_vectors(options: RunOptions, texts: list[str], vectors: str | None, m
     """The vectors of texts, of length one: read from a file, or encoded by the model."""
     from munjang.tasks.vectors import unit_vectors
 
-    progress = False if options.quiet else None
+    progress = not options.quiet
     if vectors is None:
         return unit_vectors(texts, model, progress=progress)
     import numpy as np

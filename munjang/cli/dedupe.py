@@ -92,7 +92,7 @@ def _dedupe(options: Options, texts: list[str], known: list[str]) -> "Deduplicat
         known_ready,
         options.is_exact,
         options.device,
-        False if options.quiet else None,
+        not options.quiet,
     )
 
 

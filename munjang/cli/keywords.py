@@ -42,7 +42,7 @@ def run(options: Options) -> int:
     check_texts(Path(options.output), given or ())
     model = BiEncoder.load(options.model, device=options.device, dtype=options.dtype, threads=options.threads)
     vectors = None if options.vectors is None else corpus_vectors(options, texts, options.vectors, model)
-    progress = False if options.quiet else None
+    progress = not options.quiet
     rows = keywords(texts, model, config, given, options.seeds or None, vectors, progress)
     found = [(place, each.text, round(each.score, 4)) for place, row in enumerate(rows) for each in row]
     columns = list(map(list, zip(*found, strict=True))) or [[], [], []]

@@ -76,7 +76,7 @@ def _pairs(options: Options, texts: list[str], others: list[str] | None) -> "Pai
     from munjang.tasks.pairs.bitext import bitext
     from munjang.tasks.pairs.paraphrases import Pairs, paraphrases
 
-    progress = False if options.quiet else None
+    progress = not options.quiet
     model = load_model(options)
     a = corpus_vectors(options, texts, options.vectors, model)
     b = None if others is None else corpus_vectors(options, others, options.other_vectors, model)

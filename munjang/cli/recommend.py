@@ -110,7 +110,7 @@ def _items(options: Options) -> "Items":
     texts = [row.text for row in rows]
     _check_texts(options, ids, texts)
     if options.vectors is None:
-        return Items.of_texts(texts, _model(options), ids, False if options.quiet else None)
+        return Items.of_texts(texts, _model(options), ids, not options.quiet)
     # words need the model that made the vectors; ids that are liked don't
     model = _model(options) if options.need is not None or options.model is not None else None
     return Items.of_vectors(corpus_vectors(options, texts, options.vectors, model), ids, texts, model)

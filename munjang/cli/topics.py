@@ -96,7 +96,7 @@ def _found(
     from munjang.tasks.topics.times import topics_over_time
 
     encoder, vectors = _encoded(options, texts)
-    model = find_topics(texts, encoder, config, vectors, False if options.quiet else None)
+    model = find_topics(texts, encoder, config, vectors, not options.quiet)
     periods = None if times is None else topics_over_time(model, times)
     if options.save is not None:
         save_topics(model, options.save)
