@@ -16,6 +16,8 @@ def read_domain(sources: Sequence[str], column: str | None = None) -> list[str]:
     """Every different text of files and folders, in order."""
     found: dict[str, None] = {}
     for source in sources:
+        if not Path(source).exists():
+            raise InputError(f"{source}: no such file or folder")
         for path in sorted(Path(source).rglob("*")) if Path(source).is_dir() else [Path(source)]:
             if path.is_file():
                 found |= dict.fromkeys(text.strip() for text in read_texts(path, column))

@@ -29,8 +29,9 @@ def test_nothing_there(tmp_path: Path) -> None:
     (tmp_path / "empty.txt").write_text(" \n\n")
     with pytest.raises(InputError, match=r"no texts in .*empty\.txt"):
         read_domain([str(tmp_path / "empty.txt")])
-    with pytest.raises(InputError, match="no texts"):
-        read_domain([str(tmp_path / "nowhere")])
+    (tmp_path / "some.txt").write_text("a text\n")
+    with pytest.raises(InputError, match="nowhere: no such file or folder"):  # though another one has texts
+        read_domain([str(tmp_path / "some.txt"), str(tmp_path / "nowhere")])
 
 
 def test_sentences_alone() -> None:
