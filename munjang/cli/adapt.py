@@ -12,7 +12,7 @@ from munjang.cli import train
 from munjang.cli.options import option
 from munjang.errors import InputError
 
-OF_EXAMPLES = ("texts", "label", "labels", "score", "score_range", "max_rows", "prompts")
+OF_EXAMPLES = ("texts", "label", "labels", "score", "score_range", "max_rows", "format", "prompts")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -54,6 +54,7 @@ class Options(TrainConfig):
     label: str | None = option("column that holds the label", default=None)
     labels: tuple[str, ...] = option("names of the labels in the order of their numbers", default=())
     score: str | None = option("column that holds the score", default=None)
+    format: str | None = option("txt, csv, tsv, jsonl or parquet, where a name doesn't tell", default=None)
     score_range: tuple[float, float] | None = option("smallest and largest score (default: found)", default=None)
     max_rows: int | None = option("read so many rows only", default=None)
     prompts: tuple[str, ...] = option("put these before the texts of each column", default=())
@@ -170,6 +171,7 @@ def reading_of(options: Options) -> dict[str, Any]:
         "score": options.score,
         "score_range": options.score_range,
         "max_rows": options.max_rows,
+        "format": options.format,
     }
     return {name: value for name, value in found.items() if value is not None}
 
@@ -228,6 +230,11 @@ def _loaded(options: "Any", datasets: "list[Dataset]", is_cross: bool) -> "Holde
     from munjang.cross_encoder import CrossEncoder
     from munjang.training.tasks import read
 
+    is_loaded_cross = not is_cross and checkpoint.kind(options.model) == "cross"
+    if options.num_labels is not None and not is_cross:
+        raise InputError("num_labels is for a new cross-encoder; give --cross, or leave it out")
+    if options.pooling is not None and (is_cross or is_loaded_cross):
+        raise InputError("pooling is of a bi-encoder; a cross-encoder has its own head, so leave it out")
     # several processes would all load on the first GPU; training copies it to the one of each anyway
     device = "cpu" if int(os.environ.get("WORLD_SIZE", "1")) > 1 else options.device
     if is_cross:
@@ -238,7 +245,7 @@ def _loaded(options: "Any", datasets: "list[Dataset]", is_cross: bool) -> "Holde
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(options.seed)  # a run that goes on has to begin with the same head
             return CrossEncoder.create(options.model, num_labels, device, "float32")
-    if checkpoint.kind(options.model) == "cross":
+    if is_loaded_cross:
         return CrossEncoder.load(options.model, device, "float32")
     return BiEncoder.load(options.model, device, "float32", pooling=options.pooling)
 

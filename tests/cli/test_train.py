@@ -59,6 +59,15 @@ def test_columns_and_ranges_by_flags(tiny_bert: Path, files: Path) -> None:
     assert [(each["rows"], each["prompts"]) for each in data.values()] == [(8, ["a: ", "b: "])]
 
 
+def test_a_name_that_does_not_tell_its_format(tiny_bert: Path, files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (files / "pairs.tsv").rename(files / "pairs.data")
+    argv = ["train", str(tiny_bert), str(files / "pairs.data"), "--dry-run", *QUIET, "--objective", "in_batch"]
+    assert main(argv) == 2
+    assert "give --format (format=)" in capsys.readouterr().err
+    assert main([*argv, "--format", "tsv"]) == 0
+    assert "12 rows for in_batch" in capsys.readouterr().out
+
+
 def test_a_file_with_several_datasets(tiny_bert: Path, files: Path) -> None:
     """As in Python; a flag wins over the file."""
     (files / "run.toml").write_text(
@@ -177,6 +186,11 @@ def test_what_is_refused(tiny_bert: Path, files: Path, capsys: pytest.CaptureFix
         ([*output, *key], "Unknown key of [[datasets]] 'objectve'"),
         ([pairs, *output, "--objective", "in_batch", "--set", "temperature=hot"], "options of in_batch"),
         ([str(files / "nothing.tsv"), *output], "no such file"),
+        ([pairs, *output, "--objective", "in_batch", "--num-labels", "3"], "num_labels is for a new cross-encoder"),
+        (
+            [pairs, *output, "--objective", "cross_in_batch", "--cross", "--pooling", "cls"],
+            "pooling is of a bi-encoder",
+        ),
     ):
         assert main(["train", str(tiny_bert), *argv, *QUIET]) == 2
         assert told in capsys.readouterr().err, argv
