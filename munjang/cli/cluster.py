@@ -52,6 +52,8 @@ def run(options: Options) -> int:
     check_texts(Path(options.output), texts)
     config = ClusterConfig(**{each.name: getattr(options, each.name) for each in fields(ClusterConfig)})
     vectors = corpus_vectors(options, texts, options.vectors, load_model(options))
+    # k-means and HDBSCAN can't say how far they are
+    say(options, f"clustering {len(texts):,} texts by {config.method}")
     found = cluster(vectors, config=config, device=options.device, progress=not options.quiet)
     groups = groups_of(found, vectors, texts, num_keywords=options.num_keywords, progress=not options.quiet)
     write_table(

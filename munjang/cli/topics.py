@@ -96,6 +96,7 @@ def _found(
     from munjang.tasks.topics.times import topics_over_time
 
     encoder, vectors = _encoded(options, texts)
+    say(options, f"finding topics of {len(texts):,} texts")  # UMAP and HDBSCAN can't say how far they are
     model = find_topics(texts, encoder, config, vectors, not options.quiet)
     periods = None if times is None else topics_over_time(model, times)
     if options.save is not None:

@@ -59,7 +59,9 @@ def test_cluster(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     groups = [json.loads(line) for line in summary.read_text(encoding="utf-8").splitlines()]
     assert [group["size"] for group in groups] == [30, 20, 12]
     assert page.read_text(encoding="utf-8").count("<circle") == 62
-    assert "3 clusters, 0 of 62 texts in none" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "clustering 62 texts by communities" in told
+    assert "3 clusters, 0 of 62 texts in none" in told
 
 
 def test_dedupe(folder: Path, tiny_bert: Path, capsys: pytest.CaptureFixture[str]) -> None:
