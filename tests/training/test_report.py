@@ -205,9 +205,9 @@ def test_a_long_log_is_thinned_and_keeps_its_peaks(tmp_path: Path) -> None:
     with Run(tmp_path / "out") as run:
         run.begin(SETTINGS)
         (run.folder / "log.jsonl").write_text("".join(text % (step, loss) for step, loss in enumerate(losses)))
-        started = time.perf_counter()
+        started = time.process_time()
         write_report(run.folder / "report.html", run, CONFIG)
-        assert time.perf_counter() - started < 10
+        assert time.process_time() - started < 10
     page = (tmp_path / "out.training" / "report.html").read_text()
     assert len(page) < 500_000
     found = tips(pictures(page)[0])

@@ -179,7 +179,7 @@ def test_bfloat16_arithmetic(model: BiEncoder) -> None:
 
 
 def test_rows_that_are_evaluated_on_are_not_trained_on(model: BiEncoder, tmp_path: Path) -> None:
-    rows = pairs(12)
+    rows = pairs(12, 3)  # a negative each, for batches of one row
     dev = write_tsv(
         tmp_path / "dev.tsv", "sentence1 sentence2 score", [(rows.texts[0][3].upper(), "else", 1), ("a", "b", 0)]
     )
