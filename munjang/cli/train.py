@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from munjang.cli.options import checked, option
 from munjang.errors import InputError, unknown
@@ -54,7 +54,9 @@ class Options(TrainConfig):
     label: str | None = option("column that holds the label", default=None)
     labels: tuple[str, ...] = option("names of the labels in the order of their numbers", default=())
     score: str | None = option("column that holds the score", default=None)
-    format: str | None = option("txt, csv, tsv, jsonl or parquet, where a name doesn't tell", default=None)
+    format: Literal["txt", "csv", "tsv", "jsonl", "parquet"] | None = option(
+        "of the files (default: by their names)", default=None
+    )
     score_range: tuple[float, float] | None = option("smallest and largest score (default: found)", default=None)
     max_rows: int | None = option("read so many rows only", default=None)
     prompts: tuple[str, ...] = option("put these before the texts of each column", default=())
