@@ -59,6 +59,7 @@ def check_kernels() -> None:
             worst = float((qkv.grad.double() - exact.grad).abs().max() / exact.grad.abs().max())  # type: ignore[union-attr]
             report(f"{name}, gradient", worst, limit * 5)
     check_tiles(lengths, batch)
+    check_dropout(lengths, batch)
     torch.manual_seed(0)
     qkv = torch.randn(int(lengths.sum()), 3, 4, 32, device="cuda", dtype=torch.bfloat16)
     qkv[:, 2] = 1  # all values one: without dropout every output is one, with it their mean stays near one
@@ -78,6 +79,31 @@ def check_tiles(lengths: np.ndarray, batch: Packed) -> None:
                     out = attention.tiles(qkv, batch, None, 0.0, window)
                 worst = float((out.double() - naive(qkv.double(), lengths, window)).abs().max())
                 report(f"attention tiles {str(dtype)[6:]} width {width} window {window}", worst, limit)
+
+
+def check_dropout(lengths: np.ndarray, batch: Packed) -> None:
+    """The gradient sees the mask that the output saw: results are linear in the values, so value · gradient is output.
+
+    Every kernel that knows dropout, those too that the table gives no such work.
+    """
+    for dtype, kernel in (
+        (torch.float32, attention.runs),
+        (torch.float32, attention.jagged),
+        (torch.bfloat16, attention.tiles_with_gradient),
+    ):
+        torch.manual_seed(0)
+        qkv = torch.randn(int(lengths.sum()), 3, 4, 32, device="cuda", dtype=dtype, requires_grad=True)
+        out = kernel(qkv, batch, None, 0.3, None)
+        weights = torch.randn_like(out)
+        (out * weights).sum().backward()
+        expected = float((out.double() * weights.double()).sum())
+        found = float((qkv.grad[:, 2].double() * qkv[:, 2].double()).sum())  # type: ignore[index]
+        size = float((out.double() * weights.double()).norm())
+        report(
+            f"dropout of {kernel.__name__} {str(dtype)[6:]}: gradient by the same mask",
+            abs(found - expected) / size,
+            0.02,
+        )
 
 
 def check_search() -> None:

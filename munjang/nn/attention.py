@@ -9,7 +9,7 @@ Which kernel can do what (the table is walked from the top, the first row that f
 | tiles  | CUDA | bf16, fp16 | yes | no | yes | none: several texts a tile, up to 256 tokens each; inference only |
 | tiles_with_gradient | CUDA | bf16, fp16 | no | yes | no | none: the same, for training |
 | varlen | CUDA | bf16, fp16 | no | no | torch >= 2.11 | none |
-| jagged | CUDA | any | no | yes | no | none |
+| jagged | CUDA | any | no | no | no | none |
 | runs   | any (MPS: untested) | any | yes | yes | yes | none: SDPA over runs of equal length |
 """
 
@@ -91,7 +91,7 @@ def varlen(qkv_T3NK: Tensor, batch: Packed, bias: Bias | None, dropout: float, w
 
 
 def jagged(qkv_T3NK: Tensor, batch: Packed, bias: Bias | None, dropout: float, window: int | None) -> Tensor:
-    """SDPA over a jagged nested tensor: memory-efficient attention by cumulative lengths, fp32 and dropout included."""
+    """SDPA over a jagged nested tensor: memory-efficient attention by cumulative lengths, fp32 included."""
     starts_B, shortest, longest = batch.starts_B.long(), int(batch.lengths.min()), batch.max_length
 
     def nested(values_TNK: Tensor) -> Tensor:
@@ -167,7 +167,11 @@ KERNELS: list[tuple[Kernel, Callable[[Demand], bool]]] = [
             and (need.window is None or _varlen_takes_window())
         ),
     ),
-    (jagged, lambda need: need.device == "cuda" and not need.has_bias and need.window is None),
+    (
+        jagged,
+        # under dropout training with it learned less than it should (docs/log.md, 2026-11-16)
+        lambda need: need.device == "cuda" and not need.has_bias and need.window is None and need.dropout == 0,
+    ),
     (runs, lambda need: True),
 ]
 

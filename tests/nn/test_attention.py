@@ -141,11 +141,11 @@ def test_our_own_kernel_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     assert choose(needs("cuda", max_length=5000, has_bias=True, **inference)) is tiles
     assert choose(needs("cuda", head_width=24, **inference)) is varlen
     assert choose(needs("cuda", FP32, **inference)) is jagged
-    assert choose(needs("cuda", dropout=0.1, **inference)) is jagged
+    assert choose(needs("cuda", dropout=0.1, **inference)) is runs
     assert choose(needs("cuda")) is tiles_with_gradient
     assert choose(needs("cuda", dropout=0.1)) is tiles_with_gradient
     assert choose(needs("cuda", max_length=5000)) is varlen
-    assert choose(needs("cuda", max_length=5000, dropout=0.1)) is jagged
+    assert choose(needs("cuda", max_length=5000, dropout=0.1)) is runs
     assert choose(needs("cuda", window=64)) is varlen
     assert choose(needs("cuda", has_bias=True)) is runs
     assert choose(needs("cuda", FP32)) is jagged
@@ -161,7 +161,7 @@ def test_who_is_chosen(takes_window: bool, monkeypatch: pytest.MonkeyPatch) -> N
         (needs("cuda"), varlen),
         (needs("cuda", FP16), varlen),
         (needs("cuda", FP32), jagged),
-        (needs("cuda", dropout=0.1), jagged),
+        (needs("cuda", dropout=0.1), runs),
         (needs("cuda", head_width=12), jagged),
         (needs("cuda", has_bias=True), runs),
         (needs("cuda", FP32, has_bias=True), runs),

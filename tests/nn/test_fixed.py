@@ -23,12 +23,12 @@ needs_vnni = pytest.mark.skipif(
 
 
 @pytest.fixture(autouse=True)
-def asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(ranges.SWITCH, "fixed")
+def as_it_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(ranges.SWITCH, raising=False)
 
 
-def test_only_if_asked_for(tiny_bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(ranges.SWITCH)
+def test_not_where_rows_are_asked_for(tiny_bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ranges.SWITCH, "rows")
     assert not ranges.can_fix(BiEncoder.load(tiny_bert, device="cpu").network.encoder)
 
 

@@ -12,6 +12,7 @@ from munjang import BiEncoder, CrossEncoder
 from munjang.errors import InputError, UnsupportedModel
 from munjang.nn.linear import Linear
 from munjang.nn.packed import DEPTHS, Codes, Int8, can_pack, equalisers, in_steps, pack_exact
+from munjang.nn.ranges import SWITCH
 from tests.models import NATIVE
 from tests.nn.test_encoder import batch_of
 from tests.texts import mixed
@@ -107,6 +108,13 @@ def naive(layer: Linear, x_TD: Tensor, codes: Codes, equal_D: Tensor) -> Tensor:
     return torch.stack(rows) + (0 if layer.bias is None else layer.bias.double())
 
 
+@pytest.fixture(params=["ranges", "rows"])
+def int8_by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Codes in ranges that are known before, where the CPU can; or with a scale for each row."""
+    monkeypatch.setenv(SWITCH, request.param)
+    return str(request.param)
+
+
 @needs_int8
 class TestInt8:
     @pytest.mark.parametrize("rows", [1, 5, 64, 513])
@@ -166,7 +174,7 @@ class TestInt8:
         assert torch.equal(torch.log2(equal[qkv]), torch.log2(equal[qkv]).round())
 
     @pytest.mark.parametrize("family", NATIVE)
-    def test_every_family(self, family: str, make: Callable[..., Path]) -> None:
+    def test_every_family(self, family: str, make: Callable[..., Path], int8_by: str) -> None:
         """Tiny wide random networks are much more sensitive than real ones."""
         exact, small = (BiEncoder.load(make(family), device="cpu", dtype=name) for name in ("float32", "int8"))
         texts = mixed(60, longest=40)
@@ -174,19 +182,21 @@ class TestInt8:
         assert cosines.mean() > 0.99
         assert cosines.mean() < 1  # it is not the exact path
 
-    def test_a_text_does_not_depend_on_its_neighbours(self, tiny_bert: Path) -> None:
+    def test_a_text_does_not_depend_on_its_neighbours(self, tiny_bert: Path, int8_by: str) -> None:
         model, texts = BiEncoder.load(tiny_bert, device="cpu", dtype="int8"), mixed(80, longest=60)
         together = model.encode(texts, normalize=True)
         alone = np.stack([model.encode(text, normalize=True) for text in texts])
         assert np.abs(together - alone).max() < 1e-2  # a code that falls the other way; measured 1e-3
         assert np.abs(together - alone).mean() < 1e-4
 
-    def test_real_weights_keep_their_quality(self, minilm: Path) -> None:
+    def test_real_weights_keep_their_quality(self, minilm: Path, int8_by: str) -> None:
         exact, small = (BiEncoder.load(minilm, device="cpu", dtype=name) for name in ("float32", "int8"))
         texts = mixed(100, longest=100)
         cosines = (exact.encode(texts) * small.encode(texts)).sum(1)
-        assert cosines.mean() > 0.998  # measured 0.9990 on natural text
-        assert cosines.min() > 0.99  # made-up words; measured 0.9938, and 0.9967 on natural text
+        # made-up words: measured 0.9976 and 0.9897 by ranges, over 0.998 and 0.9938 by rows; natural text is above that
+        mean, smallest = {"ranges": (0.997, 0.985), "rows": (0.998, 0.99)}[int8_by]
+        assert cosines.mean() > mean
+        assert cosines.min() > smallest
 
     def test_saving_writes_the_float_weights(self, tiny_bert: Path, tmp_path: Path) -> None:
         BiEncoder.load(tiny_bert, device="cpu", dtype="int8").save(tmp_path / "saved")
@@ -194,7 +204,7 @@ class TestInt8:
         expected = BiEncoder.load(tiny_bert, device="cpu").encode(texts)
         np.testing.assert_allclose(BiEncoder.load(tmp_path / "saved", device="cpu").encode(texts), expected, atol=2e-6)
 
-    def test_cross_encoders(self, make: Callable[..., Path]) -> None:
+    def test_cross_encoders(self, make: Callable[..., Path], int8_by: str) -> None:
         folder = make("bert", kind="cross", num_labels=1)
         exact, small = (CrossEncoder.load(folder, device="cpu", dtype=name) for name in ("float32", "int8"))
         pairs = list(zip(mixed(30, longest=20), mixed(30, longest=30), strict=True))
