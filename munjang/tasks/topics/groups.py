@@ -1,6 +1,6 @@
 """Points to groups, for topics: k-means with a number of groups that it can find itself, or HDBSCAN.
 
-N points, K groups, D width.
+N points, M others, K groups, D width.
 """
 
 from itertools import pairwise
@@ -16,6 +16,7 @@ from munjang.types import Floats, Ints
 
 SAMPLE = 10_000  # points on which numbers of groups are tried
 MOST_POINTS = 200_000  # from which centres are computed; the others go to the nearest one
+FEW = 200  # points that are not enough for two halves
 MOST = 160  # groups that are tried
 STEP = 1.4  # from one number that is tried to the next
 
@@ -56,18 +57,22 @@ def _nearest_centres(points_ND: Floats, num_groups: int, seed: int) -> Ints:
 def best_number(points_ND: Floats, most: int, seed: int = 0, progress: bool | None = False) -> int:
     """The number of groups that separates points best, by the mean silhouette to centres; 1 where nothing is apart.
 
-    The simplified silhouette of a point is 1 - a / b: a to its own centre, b to the next one (Hruschka and others).
+    The simplified silhouette of a point is 1 - a / b: a to its own centre, b to the next one (Hruschka and others). Each
+    half of the points has the centres of the other one: near centres that were made for it, any number looks better
+    than a smaller one.
     """
     most = min(most, MOST)
     if most < 2:
         return 1
     random = np.random.default_rng(seed)
     sample = points_ND if len(points_ND) <= SAMPLE else points_ND[random.choice(len(points_ND), SAMPLE, replace=False)]
+    order = random.permutation(len(sample))
+    halves = (sample[order[::2]], sample[order[1::2]]) if len(sample) >= FEW else (sample, sample)
     tried = sorted({min(round(2 * STEP**power), most) for power in range(40)})
     scores = {}
     with Progress(len(tried), "trying numbers of topics", enabled=progress) as counter:
         for number in tried:
-            scores[number] = silhouette(sample, number, seed)
+            scores[number] = _silhouette_of_halves(halves, number, seed)
             counter.advance()
     for _ in range(2):  # between the best and its neighbours
         ordered = sorted(scores)
@@ -76,16 +81,21 @@ def best_number(points_ND: Floats, most: int, seed: int = 0, progress: bool | No
         for low, high in pairwise(near):
             middle = (low + high) // 2
             if middle not in scores:
-                scores[middle] = silhouette(sample, middle, seed)
+                scores[middle] = _silhouette_of_halves(halves, middle, seed)
     best = max(scores, key=lambda number: scores[number])
     return best if scores[best] > 0 else 1
 
 
-def silhouette(points_ND: Floats, num_groups: int, seed: int = 0) -> float:
-    """Between 0, no point is nearer to its own centre than to another, and 1."""
-    if not 2 <= num_groups <= len(points_ND):
+def _silhouette_of_halves(halves: tuple[Floats, Floats], num_groups: int, seed: int) -> float:
+    one, other = halves
+    return (silhouette(one, other, num_groups, seed) + silhouette(other, one, num_groups, seed)) / 2
+
+
+def silhouette(points_ND: Floats, seen_MD: Floats, num_groups: int, seed: int = 0) -> float:
+    """Of points to the centres of those seen: between 0, none is nearer to its own than to another, and 1."""
+    if not 2 <= num_groups <= len(seen_MD):
         return 0.0
-    centres_KD = kmeans(points_ND, num_groups, seed, num_starts=2).centres_KD
+    centres_KD = kmeans(seen_MD, num_groups, seed, num_starts=2).centres_KD
     squares_NK = (points_ND**2).sum(1)[:, None] + (centres_KD**2).sum(1)[None] - 2 * points_ND @ centres_KD.T
     nearest_N2 = np.sqrt(np.maximum(np.partition(squares_NK, 1, axis=1)[:, :2], 0))
     apart = nearest_N2[:, 1] > 1e-3  # below that float32 holds no difference of squares

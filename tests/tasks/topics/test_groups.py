@@ -27,7 +27,12 @@ def test_the_number_of_groups_is_found(num_groups: int) -> None:
 def test_silhouette_by_hand() -> None:
     # centres at 0 and 10: the points are 1 away from their own and 9 or 11 from the other
     points = np.array([[-1.0], [1.0], [9.0], [11.0]], np.float32)
-    assert silhouette(points, 2) == pytest.approx(1 - (1 / 9 + 1 / 11) / 2, abs=1e-5)
+    assert silhouette(points, points, 2) == pytest.approx(1 - (1 / 9 + 1 / 11) / 2, abs=1e-5)
+
+
+def test_what_has_no_groups_is_not_cut_into_many() -> None:
+    points = np.random.default_rng(2).normal(size=(1500, 30)).astype(np.float32)
+    assert best_number(points, most=150) < 10  # 150 by points that the centres were made for
 
 
 def test_equal_points_are_one_group() -> None:
