@@ -57,8 +57,8 @@ def _nearest_centres(points_ND: Floats, num_groups: int, seed: int) -> Ints:
 def best_number(points_ND: Floats, most: int, seed: int = 0, progress: bool | None = False) -> int:
     """The number of groups that separates points best, by the mean silhouette to centres; 1 where nothing is apart.
 
-    The simplified silhouette of a point is 1 - a / b: a to its own centre, b to the next one (Hruschka and others). Each
-    half of the points has the centres of the other one: near centres that were made for it, any number looks better
+    The simplified silhouette of a point is 1 - a / b: a to its own centre, b to the next one (Hruschka and others).
+    Each half of the points has the centres of the other one: near those that were made for it, any number looks better
     than a smaller one.
     """
     most = min(most, MOST)
