@@ -7,6 +7,7 @@ from typing import Any
 from torch import nn
 
 from munjang.checkpoint.files import Json
+from munjang.nn.encoder import Encoder
 from munjang.text.tokenizer import Tokenizer
 from munjang.types import Floats
 
@@ -29,3 +30,9 @@ class Model:
     truncate_dim: int | None = None
     activation: nn.Module | None = None
     ranges: Floats | None = None  # of each component, for int8 vectors
+
+    def __post_init__(self) -> None:
+        encoder = getattr(self.network, "encoder", None)
+        if isinstance(encoder, Encoder):
+            (before, _), (behind, _) = self.tokenizer.single.parts
+            encoder.ends = before.tolist(), behind.tolist()

@@ -22,6 +22,7 @@ KEY_VARIABLE = "MUNJANG_API_KEY"
 # short texts a second instead of 138 to 152 (32 clients on two busy cores, 2026-11-15).
 WAITING = ("OMP_WAIT_POLICY", "passive")
 CPU_TOKENS, GPU_TOKENS = 4096, 65_536  # of a batch: what fills two cores, or a GPU, once
+CORE_TOKENS = 512  # that are worth a batch of its own
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +46,8 @@ class Options:
     no_auth: bool = option("listen at an address that others reach, without a key", default=False)
     allowed_host: tuple[str, ...] = option("more names that clients may call this server by; * is any", default=())
     max_batch_tokens: int | None = option(
-        f"tokens that a model computes at once, on all cores (default: {CPU_TOKENS}; on a GPU {GPU_TOKENS})",
+        f"tokens that a model computes at once, on all cores (default: {CPU_TOKENS}, or {CORE_TOKENS} a core if "
+        f"that is more; on a GPU {GPU_TOKENS})",
         default=None,
     )
     max_queue: int = option("requests that may wait for one model; more are answered 429", default=512)
@@ -147,7 +149,8 @@ def load(options: Options) -> "Service":
     embedders = [Embedder(name, model, dimensions) for name, model in models]
     rerankers = [Reranker(name, CrossEncoder.load(path, **where)) for name, path in map(named, options.reranker)]
     on_gpu = any(model.device.type == "cuda" for _, model in models)
-    budget = options.max_batch_tokens or (GPU_TOKENS if on_gpu else CPU_TOKENS)
+    cpu = max(CPU_TOKENS, CORE_TOKENS * (os.cpu_count() or 1))
+    budget = options.max_batch_tokens or (GPU_TOKENS if on_gpu else cpu)
     limits = Limits(budget, options.max_queue, options.max_wait_ms)
     sizes = Sizes(options.max_texts, options.max_text_chars)
     return Service(embedders, rerankers, index, limits, sizes, options.workers)

@@ -23,6 +23,7 @@ from munjang.text.packing import Packed
 
 STEP = 16  # lengths are rounded up to a multiple of this: as many as a vector instruction takes
 TOKENS = 512  # of a block: its scores stay in the cache (docs/log.md, 2026-11-16)
+WHOLE = 512  # beyond it scores would take more memory than anything else, and torch's own attention has none of them
 LONG = 128  # beyond it each text is alone: oneDNN adds in another order for two of them, and a text keeps its numbers
 SPARE = 16  # columns behind the values, the first of which counts
 MOST, LEAST = 2.0**40, 2.0**-40  # sums beyond these: scores of more than 27, for which bf16 is too coarse as well
@@ -64,6 +65,10 @@ def attend(qkv_T3NK: Tensor, batch: Packed, bias: Callable[[int], Tensor] | None
     seen_TNK = torch.empty_like(qkv_T3NK[:, 0], memory_format=torch.contiguous_format)
     heads, width = seen_TNK.shape[1:]
     for part in parts_of(batch):
+        if part.length > WHOLE:
+            [(start, _, _, own)] = part.runs
+            seen_TNK[start : start + own] = _plainly(qkv_T3NK[start : start + own], bias)
+            continue
         query_key, value = _gathered(qkv_T3NK, part)
         query, key = query_key.flatten(1, 2).unbind(0)
         weights = _weights(query, key, None if bias is None else bias(part.length))

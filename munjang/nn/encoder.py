@@ -5,7 +5,7 @@ checkpoint has and what its tensors are called; the arithmetic is here, once.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -171,6 +171,8 @@ class Block(nn.Module):
 
 class Encoder(nn.Module):
     """Packed ids to one vector per token."""
+
+    ends: tuple[Sequence[int], Sequence[int]] = ((), ())  # ids before and behind every text, where they are known
 
     def __init__(self, shape: Architecture) -> None:
         super().__init__()

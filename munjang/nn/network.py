@@ -114,9 +114,7 @@ def _place(network: SentenceNetwork | PairNetwork, device: torch.device, dtype: 
     if dtype == torch.int8:
         pack_exact(network.encoder.to(device, torch.float32))
         encoder = network.encoder  # with the exact ones for the sample, and for what stays exact
-        if can_fix(encoder):
-            pack_fixed(encoder)
-        else:
+        if not (can_fix(encoder) and pack_fixed(encoder)):
             pack_int8(encoder)
     else:
         pack_exact(network.encoder.to(device, dtype))

@@ -11,8 +11,9 @@ D width of the input, C columns of the feed-forward part, N width of the output.
 """
 
 import os
-from typing import TypeGuard
+from typing import TypeAlias, TypeGuard
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -21,13 +22,18 @@ from munjang.nn.blocks import has_bf16
 from munjang.nn.encoder import ACTIVATIONS, Encoder
 from munjang.nn.fixed import Fixed, Range, hush
 from munjang.nn.linear import Linear
-from munjang.nn.packed import blocks_of, can_pack, in_steps, sample
+from munjang.nn.packed import blocks_of, can_pack, in_steps
+from munjang.text.packing import Packed, pack
 
 SWITCH = "MUNJANG_INT8"  # "rows": a scale per row instead of these ranges, more exact and a fifth slower
-SAMPLE_TEXTS, SAMPLE_TOKENS = 64, 32
+SAMPLE_LENGTHS = [32] * 64 + [1, 2, 3, 4] * 4  # short texts are mostly what stands before and behind a text
 LEFT_TO_WEIGHTS = 0.7
 RUNGS = 16  # columns added for the ladders: as many as an instruction takes
+NEAR = 0.9975  # cosine of the sample to the exact one; below it a model keeps a scale per row
 BEYOND = 1.3  # real text has larger values behind GELU than random words
+
+
+Extremes: TypeAlias = dict[nn.Module, tuple[Tensor, Tensor]]
 
 
 def can_fix(encoder: nn.Module) -> TypeGuard[Encoder]:
@@ -40,10 +46,35 @@ def can_fix(encoder: nn.Module) -> TypeGuard[Encoder]:
 
 
 @torch.no_grad()
-def pack_fixed(encoder: Encoder) -> None:
-    """Pack all layers, with ranges from a sample that goes through them as they are."""
+def pack_fixed(encoder: Encoder) -> bool:
+    """Pack all layers, with ranges from a sample that goes through them as they are.
+
+    False: the sample comes out too far from where it did, so that layers are left as they were (docs/log.md).
+    """
     hush()
-    extremes = extremes_of(encoder)
+    before = {linear: linear.packed for linear in _layers(encoder)}
+    batch = sample(encoder)
+    extremes, exact_TD = extremes_of(encoder, batch)
+    _pack(encoder, extremes)
+    if closeness(exact_TD, encoder(batch), batch) >= NEAR:
+        return True
+    for linear, packed in before.items():
+        linear.packed = packed
+    return False
+
+
+def closeness(exact_TD: Tensor, found_TD: Tensor, batch: Packed) -> float:
+    """The mean cosine of the texts' mean vectors."""
+    cosines = []
+    for start, texts, length in batch.runs:
+        one, other = (
+            side[start : start + texts * length].view(texts, length, -1).mean(1) for side in (exact_TD, found_TD)
+        )
+        cosines.append(F.cosine_similarity(one, other))
+    return float(torch.cat(cosines).mean())
+
+
+def _pack(encoder: Encoder, extremes: Extremes) -> None:
     dtype = torch.bfloat16 if has_bf16() else torch.float32
     for block in blocks_of(encoder):
         columns, rungs, reach = ladder(extremes[block.down][1] * BEYOND, RUNGS)
@@ -55,21 +86,36 @@ def pack_fixed(encoder: Encoder) -> None:
         block.down.packed = Fixed(*in_steps(block.down.weight[:, columns]), _bias(block.down), between, torch.float32)
 
 
-def extremes_of(encoder: Encoder) -> dict[nn.Module, tuple[Tensor, Tensor]]:
-    """The lowest and the highest value of each column of each product's input."""
-    found: dict[nn.Module, tuple[Tensor, Tensor]] = {}
+def extremes_of(encoder: Encoder, batch: Packed) -> tuple[Extremes, Tensor]:
+    """The lowest and the highest value of each column of each product's input, and what comes out at the end."""
+    found: Extremes = {}
 
     def see(module: nn.Module, given: tuple[Tensor, ...]) -> None:
         found[module] = given[0].amin(0), given[0].amax(0)
 
-    layers = [each for block in blocks_of(encoder) for each in (block.qkv, block.out, block.up, block.down)]
-    hooks = [linear.register_forward_pre_hook(see) for linear in layers]
+    hooks = [linear.register_forward_pre_hook(see) for linear in _layers(encoder)]
     try:
-        encoder(sample(encoder, SAMPLE_TEXTS, SAMPLE_TOKENS))
+        out_TD = encoder(batch)
     finally:
         for hook in hooks:
             hook.remove()
-    return found
+    return found, out_TD
+
+
+def _layers(encoder: Encoder) -> list[Linear]:
+    return [each for block in blocks_of(encoder) for each in (block.qkv, block.out, block.up, block.down)]
+
+
+def sample(encoder: Encoder) -> Packed:
+    """Texts of random words of the vocabulary, with what stands around every text; always the same."""
+    shape, (before, behind) = encoder.shape, encoder.ends
+    random, texts = np.random.default_rng(0), []
+    for length in SAMPLE_LENGTHS:
+        words = random.integers(0, shape.vocab_size, length).tolist()
+        texts.append([*before, *words, *behind][: shape.max_tokens])
+    texts.sort(key=len, reverse=True)
+    ids = np.array([token for text in texts for token in text])
+    return pack(ids, np.array([len(text) for text in texts]), pad_id=shape.pad_id)
 
 
 def behind_norm(

@@ -119,18 +119,23 @@ class Lane:
     def is_busy(self) -> bool:
         return self.num_running > 0
 
-    @property
-    def num_tokens(self) -> int:
-        """That wait."""
-        return sum(sum(request.work.tokens[request.num_taken :]) for request in self.waiting)
+    def num_tokens(self, most: int | None = None) -> int:
+        """That wait; not counted further than `most`."""
+        found = 0
+        for request in self.waiting:
+            if most is not None and found >= most:
+                return most
+            found += sum(request.work.tokens[request.num_taken :])
+        return found
 
     def budget(self) -> int:
         """Tokens of the next batch; a core takes its share of what waits, and leaves the others theirs."""
         if self.num_at_once == 1:
             return self.limits.max_batch_tokens
         least = LEAST if self.is_busy else LEAST * self.num_at_once
-        share = max(-(-self.num_tokens // self.num_at_once), least)
-        return min(share, -(-self.limits.max_batch_tokens // self.num_at_once))
+        whole = self.limits.max_batch_tokens
+        share = -(-self.num_tokens(whole) // self.num_at_once)
+        return min(max(share, least), -(-whole // self.num_at_once))
 
     def take(self, now_s: float) -> list[Part]:
         """The next batch: the oldest request first; later ones fill what it leaves, unless someone waits too long."""
@@ -171,4 +176,4 @@ class Lane:
 
     def retry_s(self) -> int:
         """When what waits now will be done, as far as one can tell."""
-        return max(1, min(MAX_RETRY_S, math.ceil(self.num_tokens / self.rate))) if self.rate else 1
+        return max(1, min(MAX_RETRY_S, math.ceil(self.num_tokens() / self.rate))) if self.rate else 1

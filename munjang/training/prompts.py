@@ -36,7 +36,9 @@ def learned(own: Prompts, columns: Sequence[Sequence[str]], is_cross: bool = Fal
     kept = {name: text for name, text in own.prompts.items() if name not in (QUERY, *DOCUMENT_PROMPTS)}
     if is_cross:  # which puts a prompt before the first text of a pair only
         told = "a cross-encoder keeps the prompt of the first column only; write the others into the data"
-        found = Prompts({**kept, QUERY: query}, QUERY if is_everywhere else own.default_name)
+        both = {**kept, QUERY: query}
+        default = own.default_name if own.default_name in both else None
+        found = Prompts(both, QUERY if is_everywhere else default)
         return found, told if document and any(len(each) > 1 for each in given) else None
     prompts = {**kept, QUERY: query, DOCUMENT: document}
     if is_everywhere and query == document:

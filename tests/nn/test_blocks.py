@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from munjang.nn import blocks
+from munjang.nn.attention import runs
 from munjang.nn.blocks import Part, parts_of
 from munjang.text.packing import pack
 from tests.nn.test_attention import HEADS, WIDTH, batch_of, naive, random_qkv, some_bias
@@ -78,3 +79,13 @@ def test_scores_too_large_go_another_way(sign: int) -> None:
     assert (found[9:18].double() - naive(qkv[9:18], [9], False, None)).abs().max() < 0.03
     assert torch.equal(found[9:18], alone)
     assert torch.equal(found[:9], others)
+
+
+def test_long_texts_have_no_scores_in_memory() -> None:
+    """Beyond WHOLE tokens torch's own attention computes them, a text at a time."""
+    torch.manual_seed(0)
+    lengths = np.array([blocks.WHOLE + 40, blocks.WHOLE + 3, 20])
+    batch = pack(np.zeros(int(lengths.sum()), np.int64), lengths)
+    qkv = torch.randn(int(lengths.sum()), 3, 2, 16, dtype=torch.bfloat16)
+    expected = runs(qkv.float(), batch, None, 0.0, None)
+    assert (blocks.attend(qkv, batch, None).float() - expected).abs().max() < 0.02

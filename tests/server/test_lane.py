@@ -119,3 +119,10 @@ def test_retry_after_what_waits_is_done() -> None:
 def test_limits_are_checked(limits: tuple[int, int, int]) -> None:
     with pytest.raises(InputError):
         Limits(*limits)
+
+
+def test_what_waits_is_counted_no_further_than_a_batch() -> None:
+    lane = lane_of(*[(0, [50] * 100)] * 4, budget=4096)
+    assert (lane.num_tokens(), lane.num_tokens(4096)) == (20_000, 4096)
+    lane.num_at_once = 2
+    assert lane.budget() == 2048

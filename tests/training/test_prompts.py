@@ -48,6 +48,8 @@ def test_a_prompt_that_is_not_trained_with_is_told() -> None:
 
 def test_a_cross_encoder_has_a_prompt_of_queries() -> None:
     assert learned(Prompts({}), [("q: ", "")], is_cross=True) == (Prompts({"query": "q: "}, "query"), None)
+    lost = learned(Prompts({"document": "d: "}, "document"), [("q: ", ""), ("", "")], is_cross=True)[0]
+    assert lost == Prompts({"query": "q: "}, None)  # no default that is not there
     found, told = learned(Prompts({}), [("q: ", "p: "), ("", "")], is_cross=True)
     assert found == Prompts({"query": "q: "})
     assert told == "a cross-encoder keeps the prompt of the first column only; write the others into the data"
