@@ -1,7 +1,8 @@
 """Our compact format: an encoder's weights in 8 bits, all else in float32.    N rows of a weight, D columns.
 
 Beside a weight of whole numbers [N, D] stand its steps, `.scale` [N], and behind a norm the powers of two by which
-its columns were grown first, `.equal` [D], as nn/packed.py does it: `dtype="int8"` finds the same numbers again.
+its columns were grown first, `.equal` [D], as nn/packed.py does it: `dtype="int8"` finds the same numbers again where a
+model keeps a scale per row; in known ranges (nn/ranges.py) layers behind a norm are rounded once more.
 """
 
 import torch
