@@ -194,7 +194,7 @@ def attend(
     return choose(need)(qkv_T3NK, batch, bias, dropout, window)
 
 
-def attend_one(qkv_T3NK: Tensor, num_tokens: int, bias: Bias | None) -> Tensor:
+def attend_one(qkv_T3NK: Tensor, num_tokens: int, bias: Callable[[int], Tensor] | None) -> Tensor:
     """`attend` for one text on a CPU that is rounded up already: rows past `num_tokens` are not seen."""
     query, key, value = qkv_T3NK.permute(1, 2, 0, 3)[:, None].unbind(0)
     mask = None if bias is None else bias(len(qkv_T3NK))[..., :num_tokens].to(query.dtype)

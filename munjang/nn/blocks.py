@@ -19,6 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from munjang.nn import attention
 from munjang.text.packing import Packed
 
 STEP = 16  # lengths are rounded up to a multiple of this: as many as a vector instruction takes
@@ -106,9 +107,7 @@ def attend_one(qkv_T3NK: Tensor, num_tokens: int, bias: Callable[[int], Tensor] 
 
 def _plainly(qkv_T3NK: Tensor, bias: Callable[[int], Tensor] | None) -> Tensor:
     """One text by torch's own attention, in fp32."""
-    query, key, value = qkv_T3NK.float().permute(1, 2, 0, 3)[:, None].unbind(0)
-    mask = None if bias is None else bias(len(qkv_T3NK)).float()
-    return F.scaled_dot_product_attention(query, key, value, attn_mask=mask)[0].transpose(0, 1).to(qkv_T3NK.dtype)
+    return attention.attend_one(qkv_T3NK.float(), len(qkv_T3NK), bias).to(qkv_T3NK.dtype)
 
 
 def _weights(query: Tensor, key: Tensor, bias: Tensor | None) -> Tensor:

@@ -10,6 +10,7 @@ T tokens, D width of the input, N of the output.
 - behind GELU, which never gets below -0.17, nearly all of the 256 steps lie above zero.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -160,19 +161,22 @@ def equalisers(encoder: Encoder) -> dict[nn.Module, Tensor]:
     layers = [linear for block in blocks_of(encoder) for linear in (block.qkv, block.up)]
     hooks = [linear.register_forward_pre_hook(see) for linear in layers]
     try:
-        encoder(sample(encoder, SAMPLE_TEXTS, SAMPLE_TOKENS))
+        encoder(sample(encoder, [SAMPLE_TOKENS] * SAMPLE_TEXTS))
     finally:
         for hook in hooks:
             hook.remove()
     return {linear: _equaliser(linear.weight, largest[linear]) for linear in layers}
 
 
-def sample(encoder: Encoder, num_texts: int, length: int) -> Packed:
-    """Random words of the vocabulary, always the same."""
-    shape = encoder.shape
-    length = min(length, shape.max_tokens)
-    ids = np.random.default_rng(0).integers(0, shape.vocab_size, num_texts * length)
-    return pack(ids, np.full(num_texts, length), pad_id=shape.pad_id)
+def sample(encoder: Encoder, lengths: Sequence[int], has_ends: bool = False) -> Packed:
+    """Texts of random words of the vocabulary, on demand with what stands around every text; always the same."""
+    shape, (before, behind) = encoder.shape, encoder.ends if has_ends else ((), ())
+    lengths = [min(length, shape.max_tokens) for length in lengths]
+    words = np.random.default_rng(0).integers(0, shape.vocab_size, sum(lengths))
+    cut = np.split(words, np.cumsum(lengths)[:-1])
+    texts = [np.array([*before, *text, *behind][: shape.max_tokens]) for text in cut]
+    texts.sort(key=len, reverse=True)
+    return pack(np.concatenate(texts), np.array([len(text) for text in texts]), pad_id=shape.pad_id)
 
 
 def _equaliser(weight_ND: Tensor, largest_D: Tensor) -> Tensor:

@@ -13,7 +13,6 @@ D width of the input, C columns of the feed-forward part, N width of the output.
 import os
 from typing import TypeAlias, TypeGuard
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -22,8 +21,8 @@ from munjang.nn.blocks import has_bf16
 from munjang.nn.encoder import ACTIVATIONS, Encoder
 from munjang.nn.fixed import Fixed, Range, hush
 from munjang.nn.linear import Linear
-from munjang.nn.packed import blocks_of, can_pack, in_steps
-from munjang.text.packing import Packed, pack
+from munjang.nn.packed import blocks_of, can_pack, in_steps, sample
+from munjang.text.packing import Packed
 
 SWITCH = "MUNJANG_INT8"  # "rows": a scale per row instead of these ranges, more exact and a fifth slower
 SAMPLE_LENGTHS = [32] * 64 + [1, 2, 3, 4] * 4  # short texts are mostly what stands before and behind a text
@@ -53,7 +52,7 @@ def pack_fixed(encoder: Encoder) -> bool:
     """
     hush()
     before = {linear: linear.packed for linear in _layers(encoder)}
-    batch = sample(encoder)
+    batch = sample(encoder, SAMPLE_LENGTHS, has_ends=True)
     extremes, exact_TD = extremes_of(encoder, batch)
     _pack(encoder, extremes)
     if closeness(exact_TD, encoder(batch), batch) >= NEAR:
@@ -104,18 +103,6 @@ def extremes_of(encoder: Encoder, batch: Packed) -> tuple[Extremes, Tensor]:
 
 def _layers(encoder: Encoder) -> list[Linear]:
     return [each for block in blocks_of(encoder) for each in (block.qkv, block.out, block.up, block.down)]
-
-
-def sample(encoder: Encoder) -> Packed:
-    """Texts of random words of the vocabulary, with what stands around every text; always the same."""
-    shape, (before, behind) = encoder.shape, encoder.ends
-    random, texts = np.random.default_rng(0), []
-    for length in SAMPLE_LENGTHS:
-        words = random.integers(0, shape.vocab_size, length).tolist()
-        texts.append([*before, *words, *behind][: shape.max_tokens])
-    texts.sort(key=len, reverse=True)
-    ids = np.array([token for text in texts for token in text])
-    return pack(ids, np.array([len(text) for text in texts]), pad_id=shape.pad_id)
 
 
 def behind_norm(

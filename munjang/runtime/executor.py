@@ -154,7 +154,7 @@ class Executor:
 
     def _rate(self, encoder: Encoder, budget: int) -> float:
         """Tokens a second with batches of so many, best of three."""
-        best, batch = 0.0, sample(encoder, budget // SAMPLE_TOKENS, SAMPLE_TOKENS)
+        best, batch = 0.0, sample(encoder, [SAMPLE_TOKENS] * (budget // SAMPLE_TOKENS))
         for _ in range(4):  # the first one warms up
             start = time.perf_counter()
             running = [self.submit(batch, self.network, is_one_of_many=True) for _ in range(self.num_workers)]

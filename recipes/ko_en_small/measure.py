@@ -12,6 +12,7 @@ from munjang import BiEncoder, evaluate
 from munjang.data.examples import Examples
 from munjang.evaluation.kinds.corpus import Retrieval
 from munjang.evaluation.metrics.correlation import spearman
+from munjang.nn.similarity import PAIRWISE
 from recipes.ko_en_small.both import Both
 from recipes.ko_en_small.data import crossed, file, read, read_table, scored
 from recipes.weights import blend
@@ -79,7 +80,7 @@ def smaller(model: Path, data: Path, device: str | None, dtype: str | None) -> N
         sides: dict[str, list[Any]] = {str(size): [each[:, :size] for each in floats] for size in DIMENSIONS}
         sides["int8"] = [each.astype(np.float32) for each in codes]
         sides["one bit"] = [np.where(each > 0, 1.0, -1.0) for each in floats]
-        found = {kind: spearman(cosines(*each), pairs.scores) for kind, each in sides.items()}
+        found = {kind: spearman(PAIRWISE["cosine"](*each), pairs.scores) for kind, each in sides.items()}
         print(name, {kind: round(100 * score, 2) for kind, score in found.items()}, flush=True)
 
 
@@ -90,14 +91,7 @@ def teachers(english: Path, own: Path, data: Path, device: str | None) -> None:
     one, other = BiEncoder.load(english, device), BiEncoder.load(own, device)
     for name, teacher in ((english.name, one), (own.name, other), ("both", Both(one, other))):
         sides = [teacher.encode(list(column), normalize=True) for column in pairs.texts]
-        print(f"{name}: {100 * spearman(cosines(*sides), pairs.scores):.2f}", flush=True)
-
-
-def cosines(a_ND: np.ndarray, b_ND: np.ndarray) -> np.ndarray:
-    """Row by row."""
-    lengths = np.linalg.norm(a_ND, axis=1) * np.linalg.norm(b_ND, axis=1)
-    found: np.ndarray = np.einsum("nd,nd->n", a_ND, b_ND) / lengths
-    return found
+        print(f"{name}: {100 * spearman(PAIRWISE['cosine'](*sides), pairs.scores):.2f}", flush=True)
 
 
 def mixed(data: Path, count: int = 500) -> Retrieval:

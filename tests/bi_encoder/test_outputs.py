@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,20 +11,14 @@ from munjang import BiEncoder
 from munjang.errors import InputError
 from munjang.nn.similarity import unit
 from tests.bi_encoder.given import TEXTS
+from tests.seen import tokens_seen
 from tests.texts import mixed
 
 
 def test_order_is_kept_and_equal_texts_are_computed_once(model: BiEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = mixed(40, longest=30)
     shuffled = [texts[row] for row in np.random.default_rng(0).integers(0, 40, 200)]
-    seen: list[int] = []
-    forward = model.network.encoder.forward
-
-    def counting(batch: Any) -> Any:
-        seen.append(batch.num_tokens)
-        return forward(batch)
-
-    monkeypatch.setattr(model.network.encoder, "forward", counting)
+    seen = tokens_seen(model.network.encoder, monkeypatch)
     found = model.encode(shuffled)
     assert sum(seen) == model.tokenizer(sorted(set(shuffled))).lengths.sum()  # no padding, no text twice
     place = {text: row for row, text in enumerate(texts)}

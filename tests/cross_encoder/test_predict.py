@@ -12,6 +12,7 @@ from munjang import CrossEncoder
 from munjang.cross_encoder import split_pairs
 from munjang.errors import InputError, TruncationWarning
 from tests.cross_encoder.given import PAIRS
+from tests.seen import tokens_seen
 from tests.texts import HOSTILE
 
 
@@ -89,14 +90,7 @@ def test_the_two_sides_differ(scorer: CrossEncoder) -> None:
 
 
 def test_equal_pairs_are_computed_once(scorer: CrossEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[int] = []
-    forward = scorer.network.encoder.forward
-
-    def counting(batch: Any) -> Any:
-        seen.append(batch.num_tokens)
-        return forward(batch)
-
-    monkeypatch.setattr(scorer.network.encoder, "forward", counting)
+    seen = tokens_seen(scorer.network.encoder, monkeypatch)
     found = scorer.predict([*PAIRS, *PAIRS[::-1], *PAIRS])
     tokens = scorer.tokenizer.pairs([a for a, _ in PAIRS], [b for _, b in PAIRS])
     assert sum(seen) == tokens.lengths.sum()  # no padding, no pair twice

@@ -13,7 +13,7 @@ from munjang.nn import ranges
 from munjang.nn.encoder import Encoder
 from munjang.nn.fixed import Fixed, Range, in_codes, is_fixed, parts
 from munjang.nn.linear import Linear
-from munjang.nn.packed import Int8, can_pack, in_steps
+from munjang.nn.packed import Int8, can_pack, in_steps, sample
 from munjang.nn.ranges import behind_norm, equaliser, extremes_of, ladder
 from tests.texts import mixed
 
@@ -158,8 +158,9 @@ def test_the_extremes_of_every_column(tiny_bert: Path) -> None:
     encoder = BiEncoder.load(tiny_bert, device="cpu").network.encoder
     assert isinstance(encoder, Encoder)
     with torch.no_grad():
-        found, out = extremes_of(encoder, ranges.sample(encoder))
-    assert out.shape == (ranges.sample(encoder).num_tokens, encoder.shape.width)
+        batch = sample(encoder, ranges.SAMPLE_LENGTHS, has_ends=True)
+        found, out = extremes_of(encoder, batch)
+    assert out.shape == (batch.num_tokens, encoder.shape.width)
     block = encoder.blocks[0]
     assert len(found) == 4 * len(encoder.blocks)
     assert all((low <= high).all() for low, high in found.values())

@@ -67,12 +67,17 @@ def best_number(points_ND: Floats, most: int, seed: int = 0, progress: bool | No
     random = np.random.default_rng(seed)
     sample = points_ND if len(points_ND) <= SAMPLE else points_ND[random.choice(len(points_ND), SAMPLE, replace=False)]
     order = random.permutation(len(sample))
-    halves = (sample[order[::2]], sample[order[1::2]]) if len(sample) >= FEW else (sample, sample)
+    one, other = sample[order[::2]], sample[order[1::2]]
+    sides = [(one, other), (other, one)] if len(sample) >= FEW else [(sample, sample)]
+
+    def score(number: int) -> float:
+        return sum(silhouette(points, seen, number, seed) for points, seen in sides) / len(sides)
+
     tried = sorted({min(round(2 * STEP**power), most) for power in range(40)})
     scores = {}
     with Progress(len(tried), "trying numbers of topics", enabled=progress) as counter:
         for number in tried:
-            scores[number] = _silhouette_of_halves(halves, number, seed)
+            scores[number] = score(number)
             counter.advance()
     for _ in range(2):  # between the best and its neighbours
         ordered = sorted(scores)
@@ -81,14 +86,9 @@ def best_number(points_ND: Floats, most: int, seed: int = 0, progress: bool | No
         for low, high in pairwise(near):
             middle = (low + high) // 2
             if middle not in scores:
-                scores[middle] = _silhouette_of_halves(halves, middle, seed)
+                scores[middle] = score(middle)
     best = max(scores, key=lambda number: scores[number])
     return best if scores[best] > 0 else 1
-
-
-def _silhouette_of_halves(halves: tuple[Floats, Floats], num_groups: int, seed: int) -> float:
-    one, other = halves
-    return (silhouette(one, other, num_groups, seed) + silhouette(other, one, num_groups, seed)) / 2
 
 
 def silhouette(points_ND: Floats, seen_MD: Floats, num_groups: int, seed: int = 0) -> float:
