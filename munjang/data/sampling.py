@@ -204,6 +204,17 @@ def _by_length(draw: Draw) -> list[Ints]:
     return [drawn[at] for at in draw.random.permutation(len(drawn)).tolist()]
 
 
+def _in_order(draw: Draw) -> list[Ints]:
+    """Rows that follow each other share a batch; batches come in random order, cut at other places every epoch.
+
+    All have the same size, or one row less: a short one at the end would have little to be told apart from.
+    """
+    num_rows = len(draw.examples)
+    rows = np.roll(np.arange(num_rows), int(draw.random.integers(draw.size)))
+    drawn = np.array_split(rows, -(-num_rows // draw.size))
+    return [drawn[at] for at in draw.random.permutation(len(drawn)).tolist()]
+
+
 def _cut(rows: Ints, size: int) -> list[Ints]:
     return [rows[start : start + size] for start in range(0, len(rows), size)]
 
@@ -213,4 +224,5 @@ SAMPLERS: dict[str, Callable[[Draw], list[Ints]]] = {
     "no_duplicates": _no_duplicates,
     "by_label": _by_label,
     "by_length": _by_length,
+    "in_order": _in_order,
 }

@@ -22,6 +22,7 @@ from munjang.objectives.cross_in_batch import CrossInBatch
 from munjang.objectives.cross_margin_mse import CrossMarginMSE
 from munjang.objectives.cross_mse import CrossMSE
 from munjang.objectives.denoising import Denoising
+from munjang.objectives.embedding_cosine import EmbeddingCosine
 from munjang.objectives.embedding_mse import EmbeddingMSE
 from munjang.objectives.in_batch import InBatch
 from munjang.objectives.in_batch_kl import InBatchKL
@@ -57,6 +58,7 @@ OBJECTIVES: dict[str, type[Objective]] = {
     "angle": AnglE,
     # distillation
     "embedding_mse": EmbeddingMSE,
+    "embedding_cosine": EmbeddingCosine,
     "in_batch_kl": InBatchKL,
     "margin_mse": MarginMSE,
     "kl": KL,

@@ -42,4 +42,8 @@ class EmbeddingMSE(Objective):
         if self.target == "first":
             teacher_BKD = teacher_BKD[:, :1].expand(-1, len(outputs), -1)
         student_BKD = full(student_BKD)
-        return F.mse_loss(student_BKD, teacher_BKD.to(student_BKD.dtype))
+        return self.compare(student_BKD, teacher_BKD.to(student_BKD.dtype))
+
+    def compare(self, student_BKD: Tensor, teacher_BKD: Tensor) -> Tensor:
+        """What the difference costs."""
+        return F.mse_loss(student_BKD, teacher_BKD)

@@ -30,7 +30,7 @@ class TrainConfig:
     lora_rank: int | None = option("train adapters of this rank instead of the weights (needs peft)", None)
     dropout: float | None = option("replace the model's own dropout", None)
     max_length: int | None = option("longest text in tokens while training; the model keeps its own limit", None)
-    sampler: Literal["random", "no_duplicates", "by_label", "by_length"] | None = option(
+    sampler: Literal["random", "no_duplicates", "by_label", "by_length", "in_order"] | None = option(
         "how batches are put together (default: what suits the objective)", None
     )
     mixing: Literal["proportional", "round_robin", "temperature"] = option(

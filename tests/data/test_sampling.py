@@ -145,6 +145,16 @@ def test_any_batch_may_be_the_small_one() -> None:
     assert smallest == {True, False}
 
 
+def test_rows_that_follow_each_other_share_a_batch() -> None:
+    cuts = set()
+    for epoch in range(5):
+        drawn = batches(MANY, 16, "in_order", 0, epoch)
+        assert all(np.isin(np.diff(rows), (1, 1 - len(MANY))).all() for rows in drawn)  # the end is beside the start
+        assert {len(rows) for rows in batches(pairs([0] * 33, [0] * 33), 16, "in_order", 0, epoch)} == {11}
+        cuts.add(min(rows[0] for rows in drawn if len(np.unique(np.diff(rows))) == 1))
+    assert len(cuts) > 1
+
+
 @settings(max_examples=200)
 @given(st.lists(st.integers(0, 10**9), max_size=40), st.integers(1, 9))
 def test_shares_are_the_batch(rows: list[int], world: int) -> None:

@@ -27,6 +27,7 @@ from tests.objectives.naive_vectors import (
     classification,
     contrastive,
     cosine,
+    embedding_cosine,
     embedding_mse,
     in_batch,
     in_batch_kl,
@@ -52,6 +53,7 @@ NAIVE: dict[str, Naive] = {
     "cosent": ranked(cosine),
     "angle": ranked(angle_of),
     "embedding_mse": embedding_mse,
+    "embedding_cosine": embedding_cosine,
     "in_batch_kl": in_batch_kl,
     "margin_mse": margin_mse,
     "kl": kl,
@@ -85,7 +87,7 @@ def wrapped(wrapper: str, given: Options, inner: Naive) -> Naive:
             teacher = {
                 key: extras[key][:, :, :dim]
                 for key in extras
-                if key == "teacher" and inner is embedding_mse and not parameters
+                if key == "teacher" and inner in (embedding_mse, embedding_cosine) and not parameters
             }
             total = total + weight * inner(options, cut, {**extras, **teacher}, parameters)
         return total

@@ -158,6 +158,17 @@ def embedding_mse(options: Options, outputs: Sequence[Tensor], extras: Any, para
     return mean(costs, outputs[0])
 
 
+def embedding_cosine(options: Options, outputs: Sequence[Tensor], extras: Any, parameters: Any) -> Tensor:
+    costs = []
+    for column, vectors in enumerate(outputs):
+        for i, vector in enumerate(vectors):
+            target = extras["teacher"][i, column if options.get("target") == "own" else 0]
+            if "projection.weight" in parameters:
+                vector = parameters["projection.weight"] @ vector + parameters["projection.bias"]
+            costs.append(options.get("scale", 20.0) * (1 - cosine(vector, target)))
+    return mean(costs, outputs[0])
+
+
 def in_batch_kl(options: Options, outputs: Sequence[Tensor], extras: Any, parameters: Any) -> Tensor:
     temperature, is_own = options.get("temperature", 0.05), options.get("target") == "own"
     texts = [(column, i) for column in range(len(outputs)) for i in range(len(outputs[0]))]
