@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
 from benchmarks import fp8
 from benchmarks.corpora import corpora
@@ -57,10 +58,12 @@ def products(width: int, inner: int) -> dict[str, tuple[int, int]]:
 
 def ways(kind: str, tokens: int, width: int, out_width: int, device: str) -> Ways:
     """What is compared, on random numbers: one product, its input's rounding, both; GELU where it belongs."""
-    random_ = torch.Generator().manual_seed(0)
-    x_TD = torch.randn(tokens, width, generator=random_).to(device, torch.bfloat16)
-    weight_ND = (0.05 * torch.randn(out_width, width, generator=random_)).to(device, torch.bfloat16)
-    bias_N = torch.randn(out_width, generator=random_).to(device, torch.bfloat16)
+    random_ = torch.Generator(device).manual_seed(0)
+
+    def draw(*shape: int) -> Tensor:
+        return torch.randn(*shape, generator=random_, device=device, dtype=torch.bfloat16)
+
+    x_TD, weight_ND, bias_N = draw(tokens, width), 0.05 * draw(out_width, width), draw(out_width)
     bias = bias_N if x_TD.is_cuda else bias_N.float()
     given, weight = fp8.quantize(x_TD), fp8.quantize(weight_ND)
     one, is_down = torch.ones((), device=device), kind == "down"
@@ -198,6 +201,7 @@ def accuracy(folder: Path, texts: list[str]) -> Record:
         note("bf16 on the GPU", BiEncoder.load(folder, "cuda", "bfloat16"))
         model = BiEncoder.load(folder, "cuda", "bfloat16")
         fp8.replace(encoder_of(model), fuse=True)
+        torch.cuda.synchronize()  # the model computes in a stream of its own
         note("fp8 on the GPU", model)
     return {"model": folder.name, "texts": len(texts), "cosine": found}
 

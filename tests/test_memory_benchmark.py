@@ -1,0 +1,71 @@
+"""The benchmark of memory: texts that are all different, sums of notes, and one run of it."""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks import memory, memory_notes
+from benchmarks.peers.table import ROOT
+
+
+def test_texts_are_repeated_with_a_number_until_there_are_enough(tmp_path: Path) -> None:
+    given, path = tmp_path / "given.txt", tmp_path / "texts.txt"
+    given.write_text("one  fox\ntwo\n", encoding="utf-8")
+    memory.write_texts(path, 5, None, given)
+    assert path.read_text(encoding="utf-8").splitlines() == ["one fox", "two", "1 one fox", "1 two", "2 one fox"]
+    memory.write_texts(path, 5000, None, None)
+    assert len(path.read_text(encoding="utf-8").splitlines()) == 5000
+    given.write_text("", encoding="utf-8")
+    with pytest.raises(SystemExit, match="no texts"):
+        memory.write_texts(path, 5, None, given)
+
+
+def test_summary_by_hand() -> None:
+    resident = {"anonymous": 60.0, "files": 40.0, "shared": 0.0}
+    loaded = {"note": "loaded", "mb": 100.0, "resident": resident, "way": "samples", "device": "cpu"}
+    chunks = [{"note": "chunk", "mb": mb} for mb in (130.0, 140.0, 145.0)]
+    end = {"note": "end", "mb": 150.0, "resident": resident, "pinned": None}
+    found = memory.summary([{**loaded, "dtype": "torch.float32"}, *chunks, end])
+    assert (found["above_loaded_mb"], found["above_first_chunk_mb"], found["dtype"]) == (50.0, 20.0, "float32")
+    assert found["above_loaded_mb_by_tenths_of_rows"] == [30.0] * 5 + [40.0] * 5 + [45.0]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux only")
+@pytest.mark.parametrize("can_reset", [True, False])
+def test_peak_since_then(can_reset: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was held before and given back is not counted; what is held later is, also where the kernel has no mark."""
+    if not can_reset:
+        monkeypatch.setattr(memory_notes, "RESET", tmp_path / "missing" / "clear_refs")
+    before = np.ones(25_000_000)  # 200 MB, given back at once
+    del before
+    peak = memory_notes.Peak()
+    assert can_reset or peak.way == "samples"
+    start = peak.look()
+    held = np.ones(12_500_000)
+    time.sleep(0.1)  # ten looks
+    del held
+    peak.is_over.set()
+    assert 80 < peak.look() - start < 150
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux only")
+def test_one_run(tiny_bert: Path, tmp_path: Path) -> None:
+    """Two sizes, a process each, through a transformer; the record has both."""
+    (tmp_path / "given.txt").write_text("a quick fox\nlazy dogs\n", encoding="utf-8")
+    arguments = ["--model", str(tiny_bert), "--texts", str(tmp_path / "given.txt"), "--count", "50", "5000"]
+    command = [sys.executable, "-m", "benchmarks.memory", *arguments, "--out", str(tmp_path / "out.json")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    runs = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))["runs"]
+    assert [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")] == runs
+    assert [found["texts"] for found in runs] == [50, 5000]
+    for found in runs:
+        assert (found["device"], found["dtype"], found["pinned_mb"]) == ("cpu", "float32", None)
+        assert 0 <= found["above_first_chunk_mb"] <= found["above_loaded_mb"] < 1000
+        assert found["loaded_mb"] + found["above_loaded_mb"] == pytest.approx(found["peak_mb"], abs=0.11)
+        assert found["resident_mb_when_loaded"]["anonymous"] > 10
