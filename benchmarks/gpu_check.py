@@ -26,6 +26,7 @@ from tests.models import NATIVE, make_model
 from tests.training.made import difference, examples, gradient
 
 RESULTS: list[dict[str, object]] = []
+TIMES: dict[str, float] = {}
 
 
 def report(name: str, value: float, limit: float, is_lower_better: bool = True) -> None:
@@ -60,6 +61,7 @@ def check_kernels() -> None:
             report(f"{name}, gradient", worst, limit * 5)
     check_tiles(lengths, batch)
     check_dropout(lengths, batch)
+    check_long()
     torch.manual_seed(0)
     qkv = torch.randn(int(lengths.sum()), 3, 4, 32, device="cuda", dtype=torch.bfloat16)
     qkv[:, 2] = 1  # all values one: without dropout every output is one, with it their mean stays near one
@@ -104,6 +106,35 @@ def check_dropout(lengths: np.ndarray, batch: Packed) -> None:
             abs(found - expected) / size,
             0.02,
         )
+
+
+def check_long() -> None:
+    """Training with long texts: the kernel that takes them under dropout, and the time beside runs of equal length."""
+    lengths = np.array([700, 300, 299, 65, 64, 1])
+    batch = pack(np.zeros(int(lengths.sum()), np.int64), lengths).to(torch.device("cuda"))
+    torch.manual_seed(0)
+    qkv = torch.randn(int(lengths.sum()), 3, 4, 32, device="cuda", dtype=torch.bfloat16, requires_grad=True)
+    out = attention.tiles_with_gradient(qkv, batch, None, 0.0, None)
+    out.float().pow(2).sum().backward()
+    exact = qkv.detach().double().requires_grad_()
+    reference = naive(exact, lengths, None)
+    reference.pow(2).sum().backward()
+    report("attention tiles_with_gradient, 700 tokens", float((out.double() - reference).abs().max()), 2e-2)
+    worst = float((qkv.grad.double() - exact.grad).abs().max() / exact.grad.abs().max())  # type: ignore[union-attr]
+    report("attention tiles_with_gradient, 700 tokens, gradient", worst, 0.1)
+    check_dropout(lengths, batch)
+    lengths = np.sort(np.random.default_rng(0).integers(8, 400, 640))[::-1].copy()
+    batch = pack(np.zeros(int(lengths.sum()), np.int64), lengths).to(torch.device("cuda"))
+    qkv = torch.randn(int(lengths.sum()), 3, 12, 32, device="cuda", dtype=torch.bfloat16, requires_grad=True)
+    for kernel in (attention.runs, attention.tiles_with_gradient):
+        for _ in range(3):
+            torch.cuda.synchronize()
+            start = time.perf_counter()
+            kernel(qkv, batch, None, 0.1, None).sum().backward()
+            torch.cuda.synchronize()
+            seconds = time.perf_counter() - start
+        TIMES[f"attention {kernel.__name__} under dropout, {len(lengths)} texts of 8 to 400 tokens, ms"] = seconds * 1e3
+        print(f"     {kernel.__name__}: {seconds * 1e3:.1f} ms forward and back", flush=True)
 
 
 def check_search() -> None:
@@ -264,6 +295,7 @@ def main() -> int:
         "command": "python -m benchmarks.gpu_check MODEL TEXTS OUT",
         "num_texts": len(texts),
         "checks": RESULTS,
+        "times": TIMES,
         "sentences_per_s": speed,
     }
     out.write_text(json.dumps(record, indent=1) + "\n")

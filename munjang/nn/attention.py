@@ -7,7 +7,7 @@ Which kernel can do what (the table is walked from the top, the first row that f
 | kernel | device | dtype | bias | dropout | window | padding |
 |---|---|---|---|---|---|---|
 | tiles  | CUDA | bf16, fp16 | yes | no | yes | none: several texts a tile, up to 256 tokens each; inference only |
-| tiles_with_gradient | CUDA | bf16, fp16 | no | yes | no | none: the same, for training |
+| tiles_with_gradient | CUDA | bf16, fp16 | no | yes | no | none: the same, for training; any length under dropout |
 | varlen | CUDA | bf16, fp16 | no | no | torch >= 2.11 | none |
 | jagged | CUDA | any | no | no | no | none |
 | runs   | any (MPS: untested) | any | yes | yes | yes | none: SDPA over runs of equal length |
@@ -153,7 +153,7 @@ KERNELS: list[tuple[Kernel, Callable[[Demand], bool]]] = [
             and need.has_gradient
             and not need.has_bias
             and need.window is None
-            and need.max_length <= LONGEST_IN_TILES
+            and (need.dropout > 0 or need.max_length <= LONGEST_IN_TILES)  # else nothing faster knows dropout
         ),
     ),
     (

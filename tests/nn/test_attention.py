@@ -145,7 +145,7 @@ def test_our_own_kernel_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     assert choose(needs("cuda")) is tiles_with_gradient
     assert choose(needs("cuda", dropout=0.1)) is tiles_with_gradient
     assert choose(needs("cuda", max_length=5000)) is varlen
-    assert choose(needs("cuda", max_length=5000, dropout=0.1)) is runs
+    assert choose(needs("cuda", max_length=5000, dropout=0.1)) is tiles_with_gradient
     assert choose(needs("cuda", window=64)) is varlen
     assert choose(needs("cuda", has_bias=True)) is runs
     assert choose(needs("cuda", FP32)) is jagged
