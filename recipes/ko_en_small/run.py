@@ -39,6 +39,8 @@ from recipes.ko_en_small.asked import asked
 from recipes.ko_en_small.both import Both, neighbours, rescored, softened
 from recipes.ko_en_small.data import Sets, joined, read
 from recipes.ko_en_small.gathered import gathered
+from recipes.ko_en_small.judges import judge, korean_silver, tutor
+from recipes.ko_en_small.last import last
 from recipes.ko_en_small.measure import chosen, measure, smaller, teachers
 from recipes.ko_en_small.silver import scored_silver, scorer, silver
 from recipes.weights import blend, pack, unpack
@@ -187,6 +189,10 @@ STAGES: dict[str, Callable[..., None]] = {
     "asked": asked,
     "gathered": gathered,
     "contrast": contrast,
+    "judge": judge,
+    "tutor": tutor,
+    "korean": korean_silver,
+    "last": last,
     "chosen": chosen,
     "blend": blend,
     "evaluate": measure,
@@ -205,6 +211,7 @@ def main() -> None:
     parser.add_argument("--device", help="of what measures")
     parser.add_argument("--dtype", help="of evaluate and smaller (default: as the model is loaded)")
     parser.add_argument("--parts", type=int, default=2, help="of pack")
+    parser.add_argument("--seed", type=int, default=1, help="of judge")
     parser.add_argument("--set", nargs="*", default=[], help="settings of the training, KEY=VALUE")
     parser.add_argument("--beside", type=Path, help="a model that teaches in contrast too: what an earlier round gave")
     parser.add_argument("--begin", type=Path, help="weights that contrast goes on from (default: those of its model)")
@@ -213,6 +220,8 @@ def main() -> None:
     rounds = {"beside": options.beside, "begin": options.begin}
     more: dict[str, dict[str, Any]] = {
         "contrast": {"changes": settings(options.set), "without": options.without, **rounds},
+        "judge": {"seed": options.seed},
+        "last": {"changes": settings(options.set), "without": options.without},
         "blend": {"share": options.share},
         "chosen": {"device": options.device},
         "evaluate": {"device": options.device, "dtype": options.dtype},
