@@ -61,7 +61,8 @@ def run(options: Options) -> int:
     tuning = replace(options, data=options.then, set=())
     examples_then = train.datasets_of(tuning, options.then_objective)
     told = train.previewed(tuning, examples_then, False)  # what is wrong with them is said now, not after hours
-    code = train.train_with(replace(options, output=adapted if options.output else None), [dataset], False)
+    first = replace(options, output=adapted if options.output else None)
+    code = train.train_with(first, [dataset], False, is_over=False)
     if options.dry_run:
         print(f"then\n{told}")
     if code or options.dry_run:

@@ -83,8 +83,10 @@ def run(options: Options) -> int:
     return train_with(options, datasets, options.cross)
 
 
-def train_with(options: "Any", datasets: "list[Dataset]", is_cross: bool, num_layers: int | None = None) -> int:
-    """What `train`, `distill` and `adapt` end in."""
+def train_with(
+    options: "Any", datasets: "list[Dataset]", is_cross: bool, num_layers: int | None = None, is_over: bool = True
+) -> int:
+    """What `train`, `distill` and `adapt` end in; `is_over=False`: these processes will train once more."""
     from munjang.training.train import train
 
     if options.dry_run:
@@ -93,9 +95,9 @@ def train_with(options: "Any", datasets: "list[Dataset]", is_cross: bool, num_la
     model, config = _model(options, datasets, is_cross, num_layers), config_of(options)
     train(model, datasets, config=config)
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        from munjang.training.processes import end
+        from munjang.training.processes import meet
 
-        end()
+        meet(is_over)
     if config.output is not None and _is_main() and not config.quiet:
         print(f"the model is in {config.output}, the report in {config.output}.training/report.html", file=sys.stderr)
     return 0

@@ -101,8 +101,12 @@ class Processes:
             dist.barrier()
 
 
-def end() -> None:
-    """Leave the other processes, all at the same time: one that is gone too early takes the others down."""
+def meet(is_over: bool) -> None:
+    """Wait until all processes are here: what the main one has written is there for everyone.
+
+    Where it is over they part, all at the same time: one that is gone too early takes the others down.
+    """
     if dist.is_available() and dist.is_initialized():
         dist.barrier()
-        dist.destroy_process_group()
+        if is_over:
+            dist.destroy_process_group()

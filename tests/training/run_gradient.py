@@ -9,7 +9,7 @@ import torch
 import torch.distributed as dist
 from safetensors.torch import save_file
 
-from munjang.training.processes import end
+from munjang.training.processes import meet
 from tests.training.made import examples, gradient
 
 OBJECTIVES = {"in_batch": 2, "classification": 2, "cosent": 2, "batch_hard_triplet": 1, "masked": 1}
@@ -34,7 +34,7 @@ def main(folder: Path, out: Path) -> None:
                 save_file(found, out / f"{objective}-{budget}.safetensors")
                 facts = {"loss": loss, "exchanges": counted[0] - before}
                 (out / f"{objective}-{budget}.json").write_text(json.dumps(facts))
-    end()
+    meet(is_over=True)
     sys.stdout.flush()
     os._exit(0)  # torch's own threads may abort a process that ends while another one still speaks to it
 

@@ -1,4 +1,4 @@
-"""`munjang train` under torchrun, as a user starts it: two processes write what one writes."""
+"""`munjang train` and `adapt` under torchrun, as a user starts them: two processes write what one writes."""
 
 import json
 import os
@@ -22,7 +22,7 @@ def start(number: int, *given: str) -> None:
     """The command in so many processes on this machine."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(number)]
-    command += ["-m", "munjang", "train", *given]
+    command += ["-m", "munjang", *given]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=400)
     assert done.returncode == 0, done.stderr[-3000:]
 
@@ -36,7 +36,7 @@ def test_two_processes_with_gathered_negatives_write_what_one_writes(tmp_path: P
     settings += ["--dropout", "0", "--log-every", "1", "--device", "cpu", "--seed", "3"]
     outputs = {number: tmp_path / f"with-{number}" for number in (1, 2)}
     for number, output in outputs.items():
-        start(number, str(tiny_bert), str(data), "-o", str(output), *settings)
+        start(number, "train", str(tiny_bert), str(data), "-o", str(output), *settings)
     for number, output in outputs.items():
         assert json.loads((tmp_path / f"{output.name}.training/run.json").read_text())["processes"] == number
     alone, shared = losses(outputs[1]), losses(outputs[2])
@@ -54,3 +54,18 @@ def test_two_processes_with_gathered_negatives_write_what_one_writes(tmp_path: P
     texts = sentences(9, 5)
     vectors = [BiEncoder.load(each, "cpu").encode(texts) for each in outputs.values()]
     assert np.abs(vectors[0] - vectors[1]).max() < 1e-3
+
+
+@pytest.mark.slow
+def test_two_processes_adapt_and_fine_tune(tmp_path: Path, tiny_bert: Path) -> None:
+    """The second stage reads what the first one wrote, in processes that know each other still."""
+    texts, pairs = tmp_path / "texts.txt", zip(sentences(ROWS, 1), sentences(ROWS, 2), strict=True)
+    texts.write_text("\n".join(sentences(ROWS, 3)))
+    data, output = write_tsv(tmp_path / "pairs.tsv", "anchor positive", pairs), tmp_path / "out"
+    settings = ["--method", "masked", "--batch-size", "8", "--device", "cpu", "--quiet"]
+    start(2, "adapt", str(tiny_bert), str(texts), "-o", str(output), "--then", str(data), *settings)
+    begun, adapted, tuned = (
+        load_file(each / "model.safetensors") for each in (tiny_bert, Path(f"{output}.adapted"), output)
+    )
+    assert all((begun[name] - adapted[name]).abs().max() > 0 for name in begun if "query.weight" in name)
+    assert all((adapted[name] - tuned[name]).abs().max() > 0 for name in begun if "query.weight" in name)
