@@ -1,14 +1,17 @@
-"""Our tokenizer beside `tokenizers` on one core: the first texts it sees, then once it is warm.
+"""Our tokenizer beside `tokenizers` on one core: the first texts it sees, many or a few a call, then once it is warm.
 
     python -m benchmarks.tokenizer MODEL_FOLDER TEXTS.txt[.xz] [--count 48000] [--out FILE.json]
 
 Time of the process, not of the clock, so that a busy machine disturbs less. One thread each. Cold is the first call of
-a tokenizer just read, with nothing kept from another one; both sides take turns, and the best of each counts.
+a tokenizer just read, with nothing kept from another one; both sides take turns, and the best of each counts. Small
+calls are summed over the first texts, from a tokenizer just read; of theirs no ids are read, which would take longer.
 """
 
 import argparse
+import gc
 import json
 import os
+import statistics
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -29,6 +32,7 @@ from munjang.text.tokenizer import Tokenizer
 
 COLD = 8192  # texts that count as the first ones
 ROUNDS = 7
+SMALL = {1: 1024, 8: 4096, 32: 4096, 256: 4096, 1024: 4096}  # texts a call: so many first texts in all
 
 
 def seconds(function: Callable[[list[str]], Any], texts: list[str]) -> float:
@@ -36,6 +40,33 @@ def seconds(function: Callable[[list[str]], Any], texts: list[str]) -> float:
     start = time.process_time()
     function(texts)
     return time.process_time() - start
+
+
+def in_turn(function: Callable[[list[str]], Any], calls: list[list[str]]) -> float:
+    """Seconds of the processor for calls one after the other."""
+    start = time.process_time()
+    for texts in calls:
+        function(texts)
+    return time.process_time() - start
+
+
+def small_calls(state: str, texts: list[str], size: int) -> dict[str, float]:
+    """How many times as fast as theirs the first texts are, so many at a time: best and median of the rounds."""
+    calls = [texts[start : start + size] for start in range(0, min(SMALL[size], len(texts)), size)]
+    ours_s, theirs_s = [], []
+    for _ in range(ROUNDS):
+        theirs, ours = RustTokenizer.from_str(state), fresh(state)
+        gc.collect()  # what is left of the round before
+        theirs_s.append(in_turn(theirs.encode_batch_fast, calls))
+        ours_s.append(in_turn(ours, calls))
+    middle = statistics.median(theirs_s) / statistics.median(ours_s)
+    return {"best": round(min(theirs_s) / min(ours_s), 2), "median": round(middle, 2)}
+
+
+def fresh(state: str) -> Tokenizer:
+    """A tokenizer that knows nothing yet."""
+    lookup.keys.cache_clear()  # they are drawn once a process
+    return Tokenizer(RustTokenizer.from_str(state))
 
 
 def main() -> None:
@@ -52,8 +83,7 @@ def main() -> None:
     cold_s, theirs_s = [], []
     for _ in range(ROUNDS):
         theirs_s.append(seconds(RustTokenizer.from_str(state).encode_batch_fast, texts[:COLD]))
-        tokenizer = Tokenizer(RustTokenizer.from_str(state))
-        lookup.keys.cache_clear()  # they are drawn once a process
+        tokenizer = fresh(state)
         cold_s.append(seconds(tokenizer, texts[:COLD]))
     tokenizer(texts)
     warm_s = []
@@ -70,6 +100,7 @@ def main() -> None:
         "tokenizers_per_s": round(rate),
         "cold_times": round(COLD / min(cold_s) / rate, 2),
         "warm_times": round(len(texts) / min(warm_s) / rate, 1),
+        "cold_times_by_texts_a_call": {size: small_calls(state, texts, size) for size in SMALL},
     }
     print(json.dumps(record), flush=True)
     if options.out:

@@ -8,14 +8,13 @@ from tokenizers import Tokenizer
 
 from munjang.text import structures
 from munjang.text.lookup import ChunkLookup, encode_whole
+from munjang.text.words import WordLookup
 from munjang.types import Ids, Ints
 
 GROUP = 1 << 18  # characters tokenized together: each takes 40 bytes and more on the way, better in the cache
-SMALL = 4096  # characters of a call that may be too few to learn new chunks from
-KNOWN = 1000  # characters of known chunks that save the time numpy takes for learning the others
-NONE_NEW = 3  # characters, expected: less than a chunk
-TURNS = 32  # of so many small calls, one is looked up although that takes longer: what it learns serves the next
-SHORT = 400  # characters of a lone text that `tokenizers` takes less time for than numpy's calls do
+SMALL = 1 << 14  # characters of a call whose words are looked up one by one: fewer than numpy's calls pay for
+WARM = 0.1  # share of new chunks below which numpy's table is used from
+LARGE = 1 << 11  # characters on
 
 
 class Bodies:
@@ -25,31 +24,33 @@ class Bodies:
         structure = structures.find(rust)
         self.rust = rust
         self.lookup = None if structure is None else ChunkLookup(rust, structure)
-        self.turn = 0
+        self.words = None if self.lookup is None else WordLookup(self.lookup)
 
     def __call__(self, texts: Sequence[str]) -> tuple[Ids, Ints]:
         """Flat ids, and how many each text has."""
         if not texts:
             return np.zeros(0, np.int32), np.zeros(0, np.int64)
-        if len(texts) == 1 and len(texts[0]) < SHORT:
-            return encode_whole(self.rust, texts)
-        if self._is_too_new(texts):
-            return encode_whole(self.rust, texts)
+        if (parts := self.few(texts)) is not None:
+            return from_bytes(bytearray().join(parts)), np.array([len(part) // 4 for part in parts])
         flat, lengths = zip(*map(self._group, groups(texts)), strict=True)
         return np.concatenate(flat), np.concatenate(lengths)
 
-    def _is_too_new(self, texts: Sequence[str]) -> bool:
-        """Whether these are few and, going by the last ones, so new that `tokenizers` is faster than learning them."""
-        if self.lookup is None or len(texts) > SMALL or (size := sum(map(len, texts))) >= SMALL:
-            return False
-        new = size * self.lookup.share_new
-        if new < NONE_NEW or size - new >= KNOWN:
-            return False
-        self.turn = (self.turn + 1) % TURNS
-        return self.turn != 0
+    def few(self, texts: Sequence[str]) -> list[bytes] | None:
+        """The ids of each of a few texts as bytes; nothing if there are too many, or none."""
+        if self.words is None or self.lookup is None or not 0 < len(texts) <= SMALL:
+            return None
+        size = sum(map(len, texts))
+        if size >= SMALL or (size >= LARGE and self.lookup.share_new < WARM):
+            return None
+        return self.words(texts, size)
 
     def _group(self, texts: Sequence[str]) -> tuple[Ids, Ints]:
         return encode_whole(self.rust, texts) if self.lookup is None else self.lookup(texts)
+
+
+def from_bytes(buffer: bytearray) -> Ids:
+    """Ids as they lie in memory, not copied."""
+    return np.ndarray(len(buffer) // 4, np.int32, buffer)
 
 
 def groups(texts: Sequence[str]) -> Iterator[Sequence[str]]:

@@ -1,5 +1,6 @@
 """Rows of different lengths in one flat array."""
 
+from itertools import chain
 from typing import TypeVar
 
 import numpy as np
@@ -20,3 +21,11 @@ def gather(flat: Numbers, starts: Ints, rows: Ints, lengths: Ints) -> Numbers:
     """The first `lengths` values of the given rows, in that order."""
     out = np.repeat(starts[rows] - cumulative(lengths)[:-1], lengths) + np.arange(int(lengths.sum()))
     return flat[out]
+
+
+def flatten(ids: list[list[int]]) -> tuple[Ids, Ints]:
+    """All ids in one row, and how many each text has."""
+    if len(ids) == 1:
+        return np.array(ids[0], np.int32), np.array([len(ids[0])])
+    lengths = np.fromiter(map(len, ids), np.int64, len(ids))
+    return np.fromiter(chain.from_iterable(ids), np.int32, int(lengths.sum())), lengths

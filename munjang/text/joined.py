@@ -8,17 +8,17 @@ changes another's ids; what is left to find is where those of each begin:
 - Else there is a separator between them, a chunk too, which always gives its own ids. Where the last of them comes up
   as often as separators were put in, no chunk has it.
 
-A row in which they are more, or that holds an added token, is taken chunk by chunk.
+A row in which they are more, or that holds an added token, is taken chunk by chunk. Plain words (text/plain.py) come
+before all that and take a shorter way.
 """
-
-from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from munjang.text import structures
-from munjang.text.flat import cumulative
+from munjang.text.flat import cumulative, flatten
+from munjang.text.plain import PlainWords
 from munjang.types import Ids, Ints
 
 ROW = 32  # chunks in one text
@@ -36,6 +36,7 @@ class ChunkTokenizer:
         normalizer = tokenizer.normalizer
         self.normalize = (lambda text: text) if normalizer is None else normalizer.normalize_str
         self.added_normal = [self.normalize(content) for content in self.added]
+        self.plain = PlainWords(tokenizer, structure, [*self.added, *self.added_normal])
         self.is_added = np.zeros(max(added, default=0) + 2, bool)  # by id; the last is for all above
         self.is_added[list(added)] = True
         self.gap = "" if structure.keeps_space else " "  # in front of a chunk in a row; else it has its own
@@ -52,12 +53,27 @@ class ChunkTokenizer:
         That is its number of ids, or WHOLE for chunks that hold an added token. `joins` says which chunks may stand
         in a row with others: those that have a safe character at both ends.
         """
-        joined, flat, lengths = self._in_rows(
-            texts, np.flatnonzero(joins & (self.begins is not None or bool(self.separator)))
-        )
-        if len(joined) == len(texts):
+        if self.plain.are_plain(texts) and (found := self.plain(texts)) is not None:
+            lengths = np.array(found[1], np.int64)
+            return np.arange(len(texts)), np.array(found[0], np.int32), lengths, lengths
+        is_plain = np.fromiter((self.plain.is_row(text) is not None for text in texts), bool, len(texts))
+        places = np.flatnonzero(is_plain)
+        found = self.plain([texts[place] for place in places.tolist()]) if len(places) else None
+        if found is None:
+            return self.others(texts, joins, np.arange(len(texts)))
+        order, ids, lengths, counts = self.others(texts, joins, np.flatnonzero(~is_plain))
+        order, ids = np.concatenate([places, order]), np.concatenate([np.array(found[0], np.int32), ids])
+        own = np.array(found[1], np.int64)
+        return order, ids, np.concatenate([own, lengths]), np.concatenate([own, counts])
+
+    def others(self, texts: list[str], joins: NDArray[np.bool_], chosen: Ints) -> tuple[Ints, Ids, Ints, Ints]:
+        """The same for chosen chunks that need not be plain."""
+        can_join = joins[chosen] & (self.begins is not None or bool(self.separator))
+        joined, flat, lengths = self._in_rows(texts, chosen[can_join])
+        if len(joined) == len(chosen):
             return joined, flat, lengths, lengths
-        is_rest = np.ones(len(texts), bool)
+        is_rest = np.zeros(len(texts), bool)
+        is_rest[chosen] = True
         is_rest[joined] = False
         rest = np.flatnonzero(is_rest)
         alone = [texts[place] for place in rest.tolist()]
@@ -124,12 +140,6 @@ class ChunkTokenizer:
             if is_known and (not best[0] or len(ids) < len(best[1])):
                 best = character, ids
         return best
-
-
-def flatten(ids: list[list[int]]) -> tuple[Ids, Ints]:
-    """All ids in one row, and how many each text has."""
-    lengths = np.fromiter(map(len, ids), np.int64, len(ids))
-    return np.fromiter(chain.from_iterable(ids), np.int32, int(lengths.sum())), lengths
 
 
 def _per_text(marked: NDArray[np.bool_], lengths: Ints) -> Ints:

@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from munjang.text import structures
-from munjang.text.flat import cumulative
-from munjang.text.joined import WHOLE, ChunkTokenizer, flatten
+from munjang.text.flat import cumulative, flatten
+from munjang.text.joined import WHOLE, ChunkTokenizer
 from munjang.types import Ids, Ints
 
 MAX_CHUNK = 64  # characters; longer ones are not kept, their text goes whole
@@ -217,7 +217,7 @@ class ChunkLookup:
         known = self._join(table, entries_W[keep_W], counts_W[keep_W])
         lengths_B = _per_text(text_of_W[keep_W], counts_W[keep_W], len(texts))
         rows = np.flatnonzero(whole_B)
-        return _merge(known, lengths_B, rows, encode_whole(self.tokenizer, [texts[row] for row in rows.tolist()]))
+        return merge(known, lengths_B, rows, encode_whole(self.tokenizer, [texts[row] for row in rows.tolist()]))
 
     def _cut(self, codes_C: Codes, sizes_B: Ints) -> tuple[Chunks, Ints]:
         """The chunks, and whose each is."""
@@ -247,6 +247,12 @@ class ChunkLookup:
                 self.safe[code] = 1 if structures.is_safe(code, self.tokenizer, self.structure) else 2
             known = self.safe[codes]
         return known == 1
+
+    def is_safe(self, character: str) -> bool:
+        """Whether a character may stand beside a cut."""
+        code = ord(character)
+        known = self.safe.item(code)
+        return known == 1 if known else bool(self._is_safe(np.array([code], np.uint32))[0])
 
     def _entries(self, chunks: Chunks) -> tuple[NDArray[np.int32], Table]:
         """The entry of each chunk, or below 0 for those that can't be kept; unknown ones are tokenized and added."""
@@ -303,7 +309,7 @@ def to_codes(texts: Sequence[str]) -> tuple[Codes, Ints]:
 
 def encode_whole(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[Ids, Ints]:
     """Flat ids and lengths straight from `tokenizers`, which refuses lone surrogates: they become U+FFFD."""
-    clean = [text if text.isascii() else LONE.sub("\ufffd", text) for text in texts]
+    clean = [text if text.isascii() or not LONE.search(text) else LONE.sub("\ufffd", text) for text in texts]
     if len(clean) == 1:  # a batch would be handed to threads
         only = np.array(tokenizer.encode(clean[0], add_special_tokens=False).ids, np.int32)
         return only, np.array([len(only)])
@@ -314,7 +320,7 @@ def _per_text(text_of_W: Ints, counts_W: Ints, num_texts: int) -> Ints:
     return np.bincount(text_of_W, weights=counts_W, minlength=num_texts).astype(np.int64)
 
 
-def _merge(known: Ids, lengths_B: Ints, rows: Ints, whole: tuple[Ids, Ints]) -> tuple[Ids, Ints]:
+def merge(known: Ids, lengths_B: Ints, rows: Ints, whole: tuple[Ids, Ints]) -> tuple[Ids, Ints]:
     """Put the texts that went whole back among the others."""
     flat, lengths = whole
     total = lengths_B.copy()

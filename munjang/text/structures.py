@@ -128,12 +128,37 @@ STRUCTURES: list[tuple[Structure, Callable[[Model, Spec, Spec], bool]]] = [
 ]
 
 
+def replaced(tokenizer: Tokenizer) -> list[str]:
+    """What the rules of a normalizer put something else in place of."""
+    normalizer = _spec(tokenizer.normalizer)
+    rules = normalizer.get("normalizers", []) if normalizer.get("type") == "Sequence" else [normalizer]
+    return [str(rule["pattern"].get("String", " ")) for rule in rules if rule.get("type") == "Replace"]
+
+
+def is_charwise(tokenizer: Tokenizer) -> bool:
+    """Whether what becomes of a character that is no mark and joins no other never depends on its neighbours.
+
+    Not so where a normal form may compose what another step has made, or where a rule replaces some letters in a row.
+    """
+    normalizer = _spec(tokenizer.normalizer)
+    rules = normalizer.get("normalizers", []) if normalizer.get("type") == "Sequence" else [normalizer]
+    kinds = {str(rule.get("type")) for rule in rules if rule.get("pattern") != {"Regex": " {2,}"}}
+    return kinds <= {"BertNormalizer", "Precompiled", "Lowercase", "None"}
+
+
 def is_safe(code: int, tokenizer: Tokenizer, structure: Structure) -> bool:
     """Whether a character may stand beside a cut: assigned, no mark, no white space, and none after normalization."""
     character = chr(code)
-    if not _is_plain(character) or character == "▁":
+    if not _is_plain(character):  # a lone surrogate, too, which normalizers refuse
         return False
     shown = character if tokenizer.normalizer is None else tokenizer.normalizer.normalize_str(character)
+    return is_safe_as(character, shown, structure)
+
+
+def is_safe_as(character: str, shown: str, structure: Structure) -> bool:
+    """The same for a character that the normalizer shows in some way."""
+    if not _is_plain(character) or character == "▁":
+        return False
     if shown == character:
         return True
     if structure.name == "wordpiece":  # BERT puts ideographs between spaces, which are dropped like any other
