@@ -52,7 +52,8 @@ def resolve(model: str | os.PathLike[str], hub: Hub = DEFAULT) -> Path:
         try:
             return _download(name, hub)
         except CheckpointError:
-            raise first from None
+            ours = ", ".join(bundled.BUNDLED)
+            raise CheckpointError(f"{name!r} is no folder here and no bundled model ({ours}). {first}") from None
 
 
 def _download(name: str, hub: Hub) -> Path:

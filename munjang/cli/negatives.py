@@ -88,6 +88,11 @@ def run(options: Options) -> int:
     scorer = None if options.scorer is None else CrossEncoder.load(options.scorer, **place)  # type: ignore[arg-type]
     progress = False if options.quiet else None
     mined = mine_negatives(model, examples, corpus, scorer=scorer, layout=options.layout, progress=progress, **rules)
+    if not mined.statistics.num_negatives:
+        raise InputError(
+            f"No negative was found, so nothing was written. {mined.statistics} Give more texts to choose from "
+            "(--corpus), or rules that leave some."
+        )
     write_table(output, columns_of(mined.examples))
     if not options.quiet:
         print(f"munjang: {mined.statistics}\nmunjang: {len(mined.examples):,} rows in {output}", file=sys.stderr)

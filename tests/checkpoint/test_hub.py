@@ -262,6 +262,7 @@ def test_bare_names(hub: FakeHub, make: Make, tmp_path: Path) -> None:
     results = load(hub, tmp_path / "cache", "all-tiny", "roberta-tiny", "none-such")
     assert np.allclose(results[0]["vector"], BiEncoder.load(make("bert")).encode("one text 하나"), atol=1e-6)
     assert np.allclose(results[1]["vector"], BiEncoder.load(make("roberta")).encode("one text 하나"), atol=1e-6)
+    assert "'none-such' is no folder here and no bundled model (ko-en-small, ko-en-rer" in results[2]["error"]
     assert "'sentence-transformers/none-such' is no folder here, and the Hub knows no such" in results[2]["error"]
 
 

@@ -45,6 +45,14 @@ def test_as_in_python(tiny_bert: Path, folder: Path, capsys: pytest.CaptureFixtu
     assert f"{len(found)} rows in {folder / 'out.jsonl'}" in said
 
 
+def test_nothing_found_is_said_and_not_written(
+    tiny_bert: Path, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert mine(folder, tiny_bert, "--max-score", "-1") == 2
+    assert not (folder / "out.jsonl").exists()
+    assert "No negative was found" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("layout", "columns"),
     [
