@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from munjang.errors import InputError
+from munjang.runtime.progress import Progress
 from munjang.types import Floats, Ints
 
 TOLERANCE = 1e-4  # of the points' variance: centres that move less have settled
@@ -20,9 +21,16 @@ class Clusters:
 
 
 def kmeans(
-    points_ND: Floats, num_clusters: int, seed: int = 0, num_starts: int = 10, max_rounds: int = 100
+    points_ND: Floats,
+    num_clusters: int,
+    seed: int = 0,
+    num_starts: int = 10,
+    max_rounds: int = 100,
+    progress: bool | None = False,
 ) -> Clusters:
     """The clusters with the least inertia of `num_starts` starts; the same seed gives the same clusters.
+
+    Progress counts centres that are drawn and rounds in which they move; how many it takes nobody knows.
 
     >>> kmeans(np.array([[0.0], [0.1], [9.0]], np.float32), 2).clusters_N.tolist()
     [0, 0, 1]
@@ -33,19 +41,22 @@ def kmeans(
     points = points - points.mean(0)  # squares of differences lose less near zero
     random = np.random.default_rng(seed)
     squares_N = np.einsum("nd,nd->n", points, points)
-    found = [_settle(points, squares_N, _seeds(points, squares_N, num_clusters, random), max_rounds)]
-    for _ in range(num_starts - 1):
-        found.append(_settle(points, squares_N, _seeds(points, squares_N, num_clusters, random), max_rounds))
+    with Progress(None, "k-means, steps", progress) as bar:
+        found = []
+        for _ in range(max(num_starts, 1)):
+            centres_KD = _seeds(points, squares_N, num_clusters, random, bar)
+            found.append(_settle(points, squares_N, centres_KD, max_rounds, bar))
     best = min(found, key=lambda each: each.inertia)
     return Clusters(best.clusters_N, best.centres_KD + np.asarray(points_ND, np.float32).mean(0), best.inertia)
 
 
-def _seeds(points: Floats, squares_N: Floats, num_clusters: int, random: np.random.Generator) -> Floats:
+def _seeds(points: Floats, squares_N: Floats, num_clusters: int, random: np.random.Generator, bar: Progress) -> Floats:
     """k-means++: each next centre is a point drawn by its squared distance; the best of a few draws is taken."""
     num_draws = 2 + int(np.log(num_clusters))
     chosen = [int(random.integers(len(points)))]
     nearest_N = _distances(points, squares_N, points[chosen])[:, 0]
     for _ in range(1, num_clusters):
+        bar.advance()
         total = float(nearest_N.sum(dtype=np.float64))
         if total <= 0:  # fewer distinct points than clusters
             chosen.append(int(random.integers(len(points))))
@@ -59,9 +70,10 @@ def _seeds(points: Floats, squares_N: Floats, num_clusters: int, random: np.rand
     return points[chosen]
 
 
-def _settle(points: Floats, squares_N: Floats, centres: Floats, max_rounds: int) -> Clusters:
+def _settle(points: Floats, squares_N: Floats, centres: Floats, max_rounds: int, bar: Progress) -> Clusters:
     limit = TOLERANCE * float(points.var(0).mean())
     for _ in range(max_rounds):
+        bar.advance()
         distances_NK = _distances(points, squares_N, centres)
         clusters_N = distances_NK.argmin(1)
         moved = _centres(points, clusters_N, distances_NK)

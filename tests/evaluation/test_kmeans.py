@@ -39,3 +39,18 @@ def test_edges() -> None:
     assert kmeans(points, 1).clusters_N.tolist() == [0, 0, 0]
     with pytest.raises(InputError, match="4 clusters can't be made of 3 points"):
         kmeans(points, 4)
+
+
+def test_progress_counts_centres_and_rounds(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("munjang.runtime.progress.PATIENCE_S", 0.0)
+    points = np.random.default_rng(1).normal(size=(60, 3)).astype(np.float32)
+    kmeans(points, 5, num_starts=2, progress=True)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith("k-means, steps: 1,")
+    assert int(lines[-1].split(": ")[1].split(",")[0]) >= 2 * (
+        4 + 1
+    )  # two starts: four centres beside the first, a round
+    kmeans(points, 5, num_starts=2)
+    assert not capsys.readouterr().err

@@ -102,10 +102,11 @@ def _kmeans(vectors_ND: Floats, config: ClusterConfig, place: Place) -> Ints:
             f"{len(vectors_ND)} texts can't make {count} clusters; num_clusters must lie between 1 and their number."
         )
     if len(vectors_ND) * count <= KMEANS_SCORES:
-        return kmeans(vectors_ND, count, config.seed, num_starts=3).clusters_N
+        return kmeans(vectors_ND, count, config.seed, num_starts=3, progress=place.progress).clusters_N
     # centres from a sample, then every row to its nearest centre
     chosen = np.random.default_rng(config.seed).permutation(len(vectors_ND))[: max(KMEANS_SCORES // count, count)]
-    centres_KD = kmeans(vectors_ND[np.sort(chosen)], count, config.seed, num_starts=1).centres_KD
+    some_MD = vectors_ND[np.sort(chosen)]
+    centres_KD = kmeans(some_MD, count, config.seed, num_starts=1, progress=place.progress).centres_KD
     half_K = np.einsum("kd,kd->k", centres_KD, centres_KD) / 2
     labels = np.empty(len(vectors_ND), np.int64)
     for start in range(0, len(vectors_ND), 16_384):
