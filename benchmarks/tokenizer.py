@@ -33,6 +33,7 @@ from munjang.text.tokenizer import Tokenizer
 COLD = 8192  # texts that count as the first ones
 ROUNDS = 7
 SMALL = {1: 1024, 8: 4096, 32: 4096, 256: 4096, 1024: 4096}  # texts a call: so many first texts in all
+STRETCH = 16  # calls
 
 
 def seconds(function: Callable[[list[str]], Any], texts: list[str]) -> float:
@@ -51,16 +52,21 @@ def in_turn(function: Callable[[list[str]], Any], calls: list[list[str]]) -> flo
 
 
 def small_calls(state: str, texts: list[str], size: int) -> dict[str, float]:
-    """How many times as fast as theirs the first texts are, so many at a time: best and median of the rounds."""
+    """How many times as fast as theirs the first texts are, so many at a time.
+
+    Both sides take turns. Best: of each stretch of calls the best of all rounds, summed; median: of the rounds.
+    """
     calls = [texts[start : start + size] for start in range(0, min(SMALL[size], len(texts)), size)]
+    stretches = [calls[start : start + STRETCH] for start in range(0, len(calls), STRETCH)]
     ours_s, theirs_s = [], []
     for _ in range(ROUNDS):
         theirs, ours = RustTokenizer.from_str(state), fresh(state)
         gc.collect()  # what is left of the round before
-        theirs_s.append(in_turn(theirs.encode_batch_fast, calls))
-        ours_s.append(in_turn(ours, calls))
-    middle = statistics.median(theirs_s) / statistics.median(ours_s)
-    return {"best": round(min(theirs_s) / min(ours_s), 2), "median": round(middle, 2)}
+        theirs_s.append([in_turn(theirs.encode_batch_fast, some) for some in stretches])
+        ours_s.append([in_turn(ours, some) for some in stretches])
+    best = sum(map(min, zip(*theirs_s, strict=True))) / sum(map(min, zip(*ours_s, strict=True)))
+    median = statistics.median(sum(their) / sum(our) for their, our in zip(theirs_s, ours_s, strict=True))
+    return {"best": round(best, 2), "median": round(median, 2)}
 
 
 def fresh(state: str) -> Tokenizer:

@@ -310,9 +310,6 @@ def to_codes(texts: Sequence[str]) -> tuple[Codes, Ints]:
 def encode_whole(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[Ids, Ints]:
     """Flat ids and lengths straight from `tokenizers`, which refuses lone surrogates: they become U+FFFD."""
     clean = [text if text.isascii() or not LONE.search(text) else LONE.sub("\ufffd", text) for text in texts]
-    if len(clean) == 1:  # a batch would be handed to threads
-        only = np.array(tokenizer.encode(clean[0], add_special_tokens=False).ids, np.int32)
-        return only, np.array([len(only)])
     return flatten([found.ids for found in tokenizer.encode_batch_fast(clean, add_special_tokens=False)])
 
 
