@@ -1,14 +1,16 @@
 """How many tokens a batch should have on this machine: measured once for each kind of network, and kept.
 
 Kept in `budgets.json` under $XDG_CACHE_HOME/munjang (~/.cache/munjang); where that can't be written, for this process.
-MUNJANG_CALIBRATE=0 turns it off: the numbers of runtime/executor.py are taken then. Only inference asks.
+MUNJANG_CALIBRATE=0 turns it off: the numbers of runtime/executor.py are taken then. A training is never interrupted by
+it, nor are the evaluations in between: what it holds in memory would be measured too.
 """
 
 import json
 import os
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import torch
@@ -19,13 +21,26 @@ from munjang.runtime.measure import processor
 
 SWITCH = "MUNJANG_CALIBRATE"
 GAIN = 1.03  # a larger batch takes more memory: it has to be worth it
+TURNS = 3
+ENOUGH_S = 2.0  # no further turns after this: a large network on a slow machine has one
 _known: dict[str, int] = {}
-_lock = threading.Lock()
+_locks: dict[int, threading.Lock] = {}  # by process: in a forked child, the parent's may be held for ever
+_pauses: list[object] = []
 
 
 def is_on() -> bool:
-    """Whether measuring is allowed."""
-    return os.environ.get(SWITCH, "1") != "0"
+    """Whether measuring is allowed, and now."""
+    return os.environ.get(SWITCH, "1") != "0" and not _pauses
+
+
+@contextmanager
+def paused() -> Iterator[None]:
+    """Measure nothing meanwhile, in any thread."""
+    _pauses.append(None)
+    try:
+        yield
+    finally:
+        _pauses.pop()
 
 
 def path() -> Path:
@@ -42,17 +57,29 @@ def key_of(encoder: Encoder, device: torch.device, num_workers: int, packed: str
 
 def find(key: str, candidates: Sequence[int], measure: Callable[[int], float]) -> int:
     """The smallest candidate whose rate is within 3 % of the best, from what is kept or measured now."""
-    with _lock:
+    with _locks.setdefault(os.getpid(), threading.Lock()):
         if key not in _known:
             kept = _read().get(key)
             if kept is not None and kept in candidates:
                 _known[key] = kept
             else:
-                rates = {candidate: measure(candidate) for candidate in candidates}
+                rates = _in_turns(candidates, measure)
                 best = max(rates.values())
                 _known[key] = next(candidate for candidate in sorted(rates) if rates[candidate] * GAIN >= best)
                 _write(key, _known[key])
         return _known[key]
+
+
+def _in_turns(candidates: Sequence[int], measure: Callable[[int], float]) -> dict[int, float]:
+    """The best rate of each; in turns, so that a machine that is busy for a while is so for all of them."""
+    started, rates = time.monotonic(), dict.fromkeys(candidates, 0.0)
+    measure(min(candidates))  # behind what is still being computed
+    for _ in range(TURNS):
+        for candidate in candidates:
+            rates[candidate] = max(rates[candidate], measure(candidate))
+        if time.monotonic() - started > ENOUGH_S:
+            break
+    return rates
 
 
 def how_packed(network: nn.Module) -> str:

@@ -24,6 +24,7 @@ from munjang.evaluation import Settings, check_model, evaluate
 from munjang.evaluation import prepare as prepare_evaluation
 from munjang.evaluation.kinds.base import kind_of
 from munjang.evaluation.report import shown
+from munjang.runtime import calibration
 from munjang.training.card import write_card
 from munjang.training.config import TrainConfig, deciding
 from munjang.training.loop import Loop
@@ -59,7 +60,8 @@ def train(
     output = None if config.output is None else Path(config.output)
     holds_folder = output is not None and processes.is_main
     devices = [processes.device] if processes.device.type == "cuda" else []
-    with Run(output) if holds_folder and output is not None else nullcontext() as run, torch.random.fork_rng(devices):
+    folder = Run(output) if holds_folder and output is not None else nullcontext()
+    with folder as run, torch.random.fork_rng(devices), calibration.paused():
         _train(holder, datasets, config, processes, run, output)
     return holder
 

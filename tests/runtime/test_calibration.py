@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from munjang import BiEncoder
+from munjang import BiEncoder, TrainConfig, train
 from munjang.runtime import calibration, executor
 from munjang.runtime.calibration import find
 from tests.texts import mixed
@@ -36,14 +36,24 @@ def test_the_smallest_of_the_best_is_found_once_and_kept(elsewhere: Path, monkey
     measure = rates({1: 50.0, 2: 99.0, 4: 100.0}, asked)
     assert find("here", (1, 2, 4), measure) == 2  # type: ignore[arg-type]
     assert find("here", (1, 2, 4), measure) == 2  # type: ignore[arg-type]
-    assert asked == [1, 2, 4]
+    assert asked == [1, *[1, 2, 4] * calibration.TURNS]
     assert json.loads(elsewhere.read_text()) == {"here": 2}
     monkeypatch.setattr(calibration, "_known", {})  # another process
     assert find("here", (1, 2, 4), measure) == 2  # type: ignore[arg-type]
-    assert asked == [1, 2, 4]
+    assert asked == [1, *[1, 2, 4] * calibration.TURNS]
     assert find("there", (1, 4), measure) == 4  # type: ignore[arg-type]
     assert json.loads(elsewhere.read_text()) == {"here": 2, "there": 4}
     assert list(elsewhere.parent.iterdir()) == [elsewhere]
+
+
+def test_a_slow_machine_has_one_turn_and_a_busy_while_is_nobodys(monkeypatch: pytest.MonkeyPatch) -> None:
+    speeds = iter([0.1, 0.1, 0.1, 50.0, 99.0, 50.0, 99.0])  # something else ran at first
+    assert find("busy", (1, 2), lambda candidate: next(speeds)) == 2
+    assert next(speeds, None) is None
+    monkeypatch.setattr(calibration, "ENOUGH_S", -1.0)
+    asked: list[int] = []
+    assert find("slow", (1, 2), rates({1: 100.0, 2: 50.0}, asked)) == 1  # type: ignore[arg-type]
+    assert asked == [1, 1, 2]
 
 
 @pytest.mark.parametrize("content", ["", "[1]", '{"here": "2"}', '{"here": 3}', "\0"])
@@ -85,3 +95,17 @@ def test_off_by_the_environment(tiny_bert: Path, elsewhere: Path, monkeypatch: p
     assert model._engine.executor._budget is None
     assert not elsewhere.exists()
     assert os.environ[calibration.SWITCH] == "0"
+
+
+def test_never_in_training(tiny_bert: Path, elsewhere: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executor, "WORTH", 0)
+    texts = mixed(80, longest=30)
+    rows = [f"{a}\t{b}\t{place % 6}" for place, (a, b) in enumerate(zip(texts[::2], texts[1::2], strict=True))]
+    for name in ("train", "dev"):
+        (tmp_path / f"{name}.tsv").write_text("\n".join(["sentence1\tsentence2\tscore", *rows]), encoding="utf-8")
+    model = BiEncoder.load(tiny_bert, device="cpu")
+    config = TrainConfig(max_steps=2, evaluate=(str(tmp_path / "dev.tsv"),), avoid=(), quiet=True)
+    train(model, tmp_path / "train.tsv", "regression", config, reading={"score_range": (0, 5)})
+    assert not elsewhere.exists()
+    model.encode(texts)
+    assert elsewhere.exists()
