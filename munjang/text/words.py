@@ -18,8 +18,8 @@ MAX_WORDS = 1 << 16  # about 15 MB with their ids
 MAX_BYTES = 1 << 24  # of ids: a dictionary of hostile words is full sooner
 KNOWN = 130  # characters of known words that save the time it takes to learn the others
 NONE_NEW = 5  # characters, expected: less than a word
-TURN = 1024  # characters of calls with fewer known ones, after which one is learned from: it takes longer, and serves
-STEP = 128  # characters of a call that count at most: all but short calls take turns, one of eight learns
+TURN = 2048  # characters of calls with fewer known ones, after which one is learned from: it takes longer, and serves
+STEP = 128  # characters of a call that count at most: all but short calls take turns, one of sixteen learns
 CUT = "\0"  # put in front of each space where words keep it
 
 
