@@ -5,6 +5,7 @@ B texts, U distinct texts, D width.
 
 import warnings
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -124,11 +125,11 @@ class Engine:
         stays_there = options.output == "torch" and device.type != "cpu" and options.long != "average"
         forward = self._token_states if options.output == "tokens" else self._forward(options)
         width = options.truncate_dim or self.width
-        with Progress(num_rows, "encoding", progress) as bar:
-            threads = self.executor.num_tokenizers if len(jobs) > 1 else 0
-            if len(jobs) >= MANY_JOBS and device.type == "cuda":
-                self.tokenizer.start_processes(threads)
-            results = compute(self.executor, jobs, forward, options.batch_tokens, self.pad_id, stays_there, threads)
+        threads = self.executor.num_tokenizers if len(jobs) > 1 else 0
+        if len(jobs) >= MANY_JOBS and device.type == "cuda":
+            self.tokenizer.start_processes(threads)
+        stream = compute(self.executor, jobs, forward, options.batch_tokens, self.pad_id, stays_there, threads)
+        with Progress(num_rows, "encoding", progress) as bar, closing(stream) as results:
             if options.output == "tokens":
                 return _collect_tokens(results, num_rows, bar)
             if stays_there:

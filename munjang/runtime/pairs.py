@@ -3,6 +3,7 @@
 B pairs, C labels.
 """
 
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 
@@ -58,10 +59,11 @@ class PairEngine:
         jobs = _jobs(self.tokenizer, pairs, is_cut, vocab_size, executor.num_tokenizers)
 
         forward = partial(executor.run, network=network)
-        with Progress(len(pairs), "scoring", progress) as bar:
-            pad_id = None if shape is None else shape.pad_id
-            threads = executor.num_tokenizers if len(jobs) > 1 else 0
-            for rows, _, logits in compute(executor, jobs, forward, batch_tokens, pad_id, threads=threads):
+        pad_id = None if shape is None else shape.pad_id
+        threads = executor.num_tokenizers if len(jobs) > 1 else 0
+        stream = compute(executor, jobs, forward, batch_tokens, pad_id, threads=threads)
+        with Progress(len(pairs), "scoring", progress) as bar, closing(stream) as results:
+            for rows, _, logits in results:
                 out[rows] = logits.float().numpy()
                 bar.advance(len(rows))
         return out, is_cut

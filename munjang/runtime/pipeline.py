@@ -69,14 +69,19 @@ def compute(
     pad_id: int | None = None,
     keeps_device: bool = False,
     threads: int = 0,
-) -> Iterator[tuple[Ints, Packed, Tensor]]:
-    """Results of all jobs, batch by batch as they are done, with their rows; `threads` tokenize ahead."""
+) -> Generator[tuple[Ints, Packed, Tensor], None, None]:
+    """Results of all jobs, batch by batch as they are done, with their rows; `threads` tokenize ahead.
+
+    Close it where an error may come in between: who holds that error would hold the threads too.
+    """
     waiting: deque[tuple[Ints, Packed, Future[Result]]] = deque()
+    begun: deque[Future[Ready]] = deque()
     prepare = partial(_prepare, executor, batch_tokens=batch_tokens, pad_id=pad_id)
     try:
-        with closing(ahead((partial(prepare, job) for job in jobs), threads)) as stream:
+        with closing(ahead((partial(prepare, job) for job in jobs), threads, begun)) as stream:
             for ready in stream:
                 for rows, batch in ready.batches:
+                    _surface(begun)
                     future = executor.submit(batch, forward, keeps_device, ready.is_one_of_many)
                     waiting.append((rows, batch, future))
                     if len(waiting) > executor.num_workers + WAITING:
@@ -97,13 +102,18 @@ def _prepare(executor: Executor, job: Job, batch_tokens: int | None, pad_id: int
     return Ready([(rows, executor.lay_out(batch)) for rows, batch in cut], num_tokens > budget)
 
 
-def ahead(jobs: Iterable[Callable[[], T]], threads: int) -> Generator[T, None, None]:
-    """What each job gives, in their order, a few of them being computed ahead by threads that end with this."""
+def ahead(
+    jobs: Iterable[Callable[[], T]], threads: int, begun: "deque[Future[T]] | None" = None
+) -> Generator[T, None, None]:
+    """What each job gives, in their order, a few of them being computed ahead by threads that end with this.
+
+    Those are in `begun`, for who wants to look at them before their turn.
+    """
     if not threads:
         for job in jobs:
             yield job()
         return
-    waiting: deque[Future[T]] = deque()
+    waiting: deque[Future[T]] = deque() if begun is None else begun
     with ThreadPoolExecutor(threads, "munjang-ahead") as pool:
         try:
             for job in jobs:
@@ -115,6 +125,13 @@ def ahead(jobs: Iterable[Callable[[], T]], threads: int) -> Generator[T, None, N
         finally:
             for future in waiting:
                 future.cancel()
+
+
+def _surface(begun: Iterable[Future[Ready]]) -> None:
+    """Raise what a job has met, not only when its turn comes: a window of texts before it may take minutes."""
+    if any(future.done() and future.exception() is not None for future in begun):
+        for future in begun:  # of several, the one that a single thread would have met first
+            future.result()
 
 
 def _next(waiting: "deque[tuple[Ints, Packed, Future[Result]]]") -> tuple[Ints, Packed, Tensor]:

@@ -18,8 +18,10 @@ from torch import Tensor, nn
 
 from munjang import BiEncoder, CrossEncoder
 from munjang.errors import InputError, MunjangError
+from munjang.runtime import encoding
 from munjang.runtime import executor as executors
 from munjang.runtime.executor import SMALLEST, Executor, pick_device, pick_dtype
+from munjang.runtime.progress import Progress
 from munjang.text.packing import Packed, pack
 from tests.texts import mixed
 
@@ -157,6 +159,21 @@ def test_an_error_in_the_network_reaches_the_caller(tiny_bert: Path, monkeypatch
         with pytest.raises(RuntimeError, match="a cosmic ray"):
             model.encode(TEXTS, batch_tokens=64)
     assert np.array_equal(model.encode(TEXTS), expected)
+
+
+def test_an_error_that_is_held_holds_no_thread(tiny_bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = BiEncoder.load(tiny_bert, threads=2)
+    monkeypatch.setattr(encoding, "WINDOW", 8)
+
+    def broken(bar: Progress, n: int) -> None:
+        raise OSError("no terminal")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Progress, "advance", broken)
+        with pytest.raises(OSError, match="no terminal") as held:
+            model.encode(mixed(200, longest=20))
+    assert held.traceback
+    assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("munjang-ahead")]
 
 
 def test_ctrl_c_in_the_middle(tiny_bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:

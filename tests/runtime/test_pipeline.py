@@ -119,6 +119,24 @@ def test_an_error_of_one_batch_ends_the_rest() -> None:
     assert collect(compute(executor, jobs_of([work_of([4] * 9)]), mean_id, 4), 9) == list(range(9))
 
 
+def test_an_error_of_tokenizing_does_not_wait_for_the_texts_before_it() -> None:
+    begun: list[int] = []
+
+    def slow(batch: Packed) -> Tensor:
+        begun.append(1)
+        time.sleep(0.01)
+        return mean_id(batch)
+
+    def fails(name: str) -> Work:
+        raise OSError(name)
+
+    jobs = [lambda: work_of([4] * 500), lambda: fails("the second"), lambda: fails("the third")]
+    executor = Executor(nn.Identity(), torch.device("cpu"), 2)
+    with pytest.raises(OSError, match="the second"):
+        list(compute(executor, jobs, slow, 4, threads=1))
+    assert len(begun) < 100
+
+
 # Jobs done ahead
 
 
