@@ -74,13 +74,13 @@ class PlainWords:
         return (ids, lengths) if len(lengths) == len(words) and sum(lengths) == len(ids) else None
 
     def texts(self, texts: Sequence[str]) -> list[list[int]] | None:
-        """Ids of each text; nothing if they are not plain or can't be told apart."""
+        """Ids of each of these plain texts; nothing if they can't be told apart."""
         if self.structure.keeps_space or not (self.separator or len(texts) == 1):
             return None
-        if len(texts) == 1:  # whose time is that of every step
-            return self._encode([self._show(texts[0])]) if self.is_row(texts[0]) else None
+        if len(texts) == 1:
+            return self._encode([self._show(texts[0])])
         rows = [f" {self.separator} ".join(texts[start : start + TEXTS]) for start in range(0, len(texts), TEXTS)]
-        return self._cut(self._encode(list(map(self._show, rows))), len(texts)) if all(map(self.is_row, rows)) else None
+        return self._cut(self._encode(list(map(self._show, rows))), len(texts))
 
     def _cut(self, ids_R: list[list[int]], num_texts: int) -> list[list[int]] | None:
         """Rows at their separators."""

@@ -60,8 +60,13 @@ class WordLookup:
         ]
 
     def _whole(self, texts: Sequence[str]) -> list[bytes]:
-        found = self.tokenize.plain.texts(texts)
-        return [self._alone(text) for text in texts] if found is None else [array("i", ids).tobytes() for ids in found]
+        is_plain = [match is not None for match in map(self.tokenize.plain.is_row, texts)]
+        plain = [text for text, is_one in zip(texts, is_plain, strict=True) if is_one]
+        found = self.tokenize.plain.texts(plain) if plain else None
+        if found is None:
+            return [self._alone(text) for text in texts]
+        bodies = (array("i", ids).tobytes() for ids in found)
+        return [next(bodies) if is_one else self._alone(text) for text, is_one in zip(texts, is_plain, strict=True)]
 
     def _alone(self, text: str) -> bytes:
         """Straight from `tokenizers`, in this thread: it hands more than one text to others."""
