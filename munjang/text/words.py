@@ -60,6 +60,9 @@ class WordLookup:
         ]
 
     def _whole(self, texts: Sequence[str]) -> list[bytes]:
+        if len(texts) == 1 and self.tokenize.plain.is_row(texts[0]):  # whose time is that of every step
+            alone = self.tokenize.plain.texts(texts)
+            return [self._alone(texts[0]) if alone is None else array("i", alone[0]).tobytes()]
         is_plain = [match is not None for match in map(self.tokenize.plain.is_row, texts)]
         plain = [text for text, is_one in zip(texts, is_plain, strict=True) if is_one]
         found = self.tokenize.plain.texts(plain) if plain else None
