@@ -3,10 +3,11 @@
 B texts. What is waiting between two stages is bounded; an error in any of them reaches the caller and ends the others.
 """
 
+import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -21,6 +22,23 @@ from munjang.types import Ints
 
 T = TypeVar("T")
 WAITING = 2  # batches ready beside those being computed: enough to keep a device busy, few enough to bound memory
+
+
+_here = threading.local()
+
+
+class Stopped(Exception):
+    """Nobody waits for the rest any more."""
+
+
+@contextmanager
+def until(is_stopped: Callable[[], bool]) -> Iterator[None]:
+    """What this thread computes meanwhile ends with Stopped, soon after `is_stopped` says so."""
+    _here.is_stopped = is_stopped
+    try:
+        yield
+    finally:
+        del _here.is_stopped
 
 
 @dataclass(frozen=True)
@@ -82,11 +100,13 @@ def compute(
             for ready in stream:
                 for rows, batch in ready.batches:
                     _surface(begun)
+                    _look_up()
                     future = executor.submit(batch, forward, keeps_device, ready.is_one_of_many)
                     waiting.append((rows, batch, future))
                     if len(waiting) > executor.num_workers + WAITING:
                         yield _next(waiting)
         while waiting:
+            _look_up()
             yield _next(waiting)
     finally:  # an error or Ctrl-C: drop what has not begun
         for _, _, future in waiting:
@@ -132,6 +152,12 @@ def _surface(begun: Iterable[Future[Ready]]) -> None:
     if any(future.done() and future.exception() is not None for future in begun):
         for future in begun:  # of several, the one that a single thread would have met first
             future.result()
+
+
+def _look_up() -> None:
+    is_stopped: Callable[[], bool] | None = getattr(_here, "is_stopped", None)
+    if is_stopped is not None and is_stopped():
+        raise Stopped
 
 
 def _next(waiting: "deque[tuple[Ints, Packed, Future[Result]]]") -> tuple[Ints, Packed, Tensor]:

@@ -3,7 +3,8 @@
 Each process is `python -m munjang.runtime.replicas`. It is told once how to build an engine on its device, and then
 computes one part of a list at a time; devices that are idle take the next part. Nothing of the caller's program is
 imported there. A process ends with the model, or at once when the one that started it ends; should one die, the other
-devices compute its part. Ctrl-C reaches only the process that started them: parts that are under way are waited for.
+devices compute its part. Ctrl-C reaches only the process that started them, which tells them to drop their parts; they
+are there for the next call.
 
 Tested with several processes on a CPU; not measured on several GPUs yet.
 """
@@ -18,9 +19,9 @@ import time
 import warnings
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -34,13 +35,14 @@ from munjang.checkpoint import compute_options, stated_dtype
 from munjang.errors import InputError, MunjangError
 from munjang.nn.packed import can_pack
 from munjang.runtime.executor import pick_device, pick_dtype
+from munjang.runtime.pipeline import Stopped, until
 from munjang.runtime.progress import Progress
 from munjang.text.processes import FAILURES, Process, end_all, write
 from munjang.text.tokenizer import Tokenizer
 from munjang.types import Bools
 
 MOST_WINDOWS = 8  # of a part: enough for tokenizing and computing to overlap within it
-SHORT_S = 0.5  # a part that took less is followed by a larger one, twice as long by a smaller: Ctrl-C waits for it
+SHORT_S = 0.5  # a part that took less is followed by a larger one, twice as long by a smaller
 Devices = str | torch.device | Sequence[str | torch.device] | None
 
 
@@ -68,13 +70,21 @@ class Replica:
     windows: int = 1  # of its next part
     is_alive: bool = True
     lock: threading.Lock = field(default_factory=threading.Lock)  # several threads of the caller may encode at once
+    num_asked: int = 0
 
-    def answer(self, question: object | None = None) -> Any:
+    def answer(self, question: tuple[Any, ...] | None = None, stop: "Stop | None" = None) -> Any:
         """What the process says to a question, or without one to its being started; its error is raised here."""
         assert self.process is not None
         with self.lock:
+            self.num_asked += question is not None
+            if stop is not None:
+                stop.number = self.num_asked  # before the look: who stops in between finds the number
+                if stop.is_set:
+                    raise Stopped
             try:
-                is_error, value = pickle.load(self.process.receive) if question is None else self.process(question)
+                is_error, value = (
+                    pickle.load(self.process.receive) if question is None else self.process((self.num_asked, *question))
+                )
             except FAILURES as error:
                 with suppress(subprocess.TimeoutExpired):  # its pipes are closed a moment before it is gone
                     self.process.child.wait(1)
@@ -82,6 +92,21 @@ class Replica:
         if is_error:
             raise value
         return value
+
+
+@dataclass
+class Stop:
+    """A part that may be dropped: call it when nobody waits for the part any more."""
+
+    replica: Replica
+    number: int | None = None  # of the question, once the process has been asked
+    is_set: bool = False
+
+    def __call__(self) -> None:
+        self.is_set = True
+        if self.number is not None and self.replica.process is not None:
+            with suppress(*FAILURES):  # it is gone already
+                write(self.replica.process.send, self.number)
 
 
 class Replicas:
@@ -133,54 +158,72 @@ class Replicas:
         """
         out: Any = None
         is_cut = np.zeros(len(items), bool)
-        for start, stop, (rows, cut_rows) in self._answers(engine, items, window, arguments):
-            out = np.empty((len(items), *rows.shape[1:]), rows.dtype) if out is None else out
-            out[start:stop], is_cut[start:stop] = rows, cut_rows
-            bar.advance(stop - start)
+        with closing(self._answers(engine, items, window, arguments)) as answers:
+            for start, end, (rows, cut_rows) in answers:
+                out = np.empty((len(items), *rows.shape[1:]), rows.dtype) if out is None else out
+                out[start:end], is_cut[start:end] = rows, cut_rows
+                bar.advance(end - start)
         return out, is_cut
 
     def _answers(
         self, engine: Computer, items: list[Any], window: int, arguments: tuple[Any, ...]
-    ) -> Iterator[tuple[int, int, Any]]:
+    ) -> Generator[tuple[int, int, Any], None, None]:
         limit = engine.tokenizer.max_length
         idle = deque([self.here, *(other for other in self.others if other.is_alive)])
-        running: dict[Future[Any], tuple[int, int, Replica]] = {}
+        running: dict[Future[Any], tuple[int, int, Stop]] = {}
         errors: dict[int, Exception] = {}
         again: list[tuple[int, int]] = []
         begun = 0
         with ThreadPoolExecutor(len(idle), "munjang-replica") as pool:
-            while running or ((begun < len(items) or again) and not errors):
-                while idle and (begun < len(items) or again) and not errors:
-                    replica = idle.popleft()
-                    if again:
-                        start, stop = again.pop()
-                    else:
-                        fair = max(1, (len(items) - begun) // (2 * window * (1 + len(self.others))))
-                        start, stop = begun, min(begun + min(replica.windows, fair) * window, len(items))
-                        begun = stop
-                    task = partial(_compute, replica, engine, items[start:stop], arguments, limit, window)
-                    running[pool.submit(task)] = (start, stop, replica)
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    start, stop, replica = running.pop(future)
-                    try:
-                        found = future.result()
-                    except Gone as gone:
-                        again.append((start, stop))
-                        _forget(replica, gone)
-                    except Exception as error:
-                        errors[start] = error
-                    else:
-                        idle.append(replica)
-                        yield start, stop, found
+            try:
+                while running or ((begun < len(items) or again) and not errors):
+                    while idle and (begun < len(items) or again) and not errors:
+                        stop = Stop(idle.popleft())
+                        if again:
+                            start, end = again.pop()
+                        else:
+                            fair = max(1, (len(items) - begun) // (2 * window * (1 + len(self.others))))
+                            start, end = begun, min(begun + min(stop.replica.windows, fair) * window, len(items))
+                            begun = end
+                        task = partial(_compute, stop, engine, items[start:end], arguments, limit, window)
+                        running[pool.submit(task)] = (start, end, stop)
+                    for future in wait(running, return_when=FIRST_COMPLETED).done:
+                        start, end, stop = running.pop(future)
+                        try:
+                            found = future.result()
+                        except Gone as gone:
+                            again.append((start, end))
+                            _forget(stop.replica, gone)
+                        except Stopped:
+                            continue
+                        except Exception as error:
+                            errors[start] = error
+                            _drop(running, start)
+                        else:
+                            idle.append(stop.replica)
+                            yield start, end, found
+            finally:  # Ctrl-C, or an error of the caller's
+                _drop(running)
         if errors:  # the one that a single device would have met first: parts are begun in order
             raise errors[min(errors)]
 
 
+def _drop(running: dict[Future[Any], tuple[int, int, Stop]], behind: int = -1) -> None:
+    """Stop the parts that begin behind a place."""
+    for start, _, stop in running.values():
+        if start > behind:
+            stop()
+
+
 def _compute(
-    replica: Replica, engine: Computer, items: list[Any], arguments: tuple[Any, ...], limit: int | None, window: int
+    stop: Stop, engine: Computer, items: list[Any], arguments: tuple[Any, ...], limit: int | None, window: int
 ) -> Any:
-    started = time.monotonic()
-    found = engine.part(items, *arguments) if replica.process is None else replica.answer((limit, items, *arguments))
+    replica, started = stop.replica, time.monotonic()
+    if replica.process is None:
+        with until(lambda: stop.is_set):
+            found = engine.part(items, *arguments)
+    else:
+        found = replica.answer((limit, items, *arguments), stop)
     took_s = time.monotonic() - started
     if took_s < SHORT_S and len(items) == replica.windows * window:
         replica.windows = min(2 * replica.windows, MOST_WINDOWS)
@@ -236,20 +279,26 @@ def serve(receive: BinaryIO, send: BinaryIO) -> None:
     """Build the engine, then compute parts for as long as the input lasts."""
     build, options = pickle.load(receive)
     questions: queue.SimpleQueue[tuple[Any, ...]] = queue.SimpleQueue()
-    threading.Thread(target=_listen, args=(receive, questions), daemon=True).start()
+    dropped: set[int] = set()
+    threading.Thread(target=_listen, args=(receive, questions, dropped), daemon=True).start()
     engine = _answered(send, partial(build, *options), lambda built: None)
     while engine is not None:
-        engine.tokenizer.max_length, *question = questions.get()
-        _answered(send, partial(engine.part, *question), lambda found: found)
+        number, engine.tokenizer.max_length, *question = questions.get()
+        with until(partial(dropped.__contains__, number)):
+            _answered(send, partial(engine.part, *question), lambda found: found)
 
 
-def _listen(receive: BinaryIO, questions: "queue.SimpleQueue[tuple[Any, ...]]") -> None:
-    """Read ahead, only to notice at once when the parent is gone, whatever is being computed here."""
+def _listen(receive: BinaryIO, questions: "queue.SimpleQueue[tuple[Any, ...]]", dropped: set[int]) -> None:
+    """Read ahead, to notice at once what is to be dropped and when the parent is gone, whatever is computed here."""
     while True:
         try:
-            questions.put(pickle.load(receive))
+            heard = pickle.load(receive)
         except (EOFError, OSError):
             os._exit(0)
+        if isinstance(heard, int):
+            dropped.add(heard)
+        else:
+            questions.put(heard)
 
 
 def _answered(send: BinaryIO, function: Callable[[], Any], say: Callable[[Any], Any]) -> Any:

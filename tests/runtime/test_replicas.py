@@ -59,9 +59,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     sizes: list[int] = []
     answer = replicas.Replica.answer
 
-    def note(self: replicas.Replica, question: Any = None) -> Any:
+    def note(self: replicas.Replica, question: Any = None, stop: Any = None) -> Any:
         sizes.extend([len(question[1])] if question is not None else [])
-        return answer(self, question)
+        return answer(self, question, stop)
 
     monkeypatch.setattr(replicas.Replica, "answer", note)
     return sizes
@@ -198,6 +198,29 @@ def test_the_first_error_is_the_one(one: BiEncoder, two: BiEncoder, asked: list[
     assert "first" in said[1]
     np.testing.assert_allclose(two.encode(TEXTS), one.encode(TEXTS), atol=1e-5)  # and it goes on
     assert asked
+
+
+def test_ctrl_c_drops_what_is_under_way(
+    one: BiEncoder, folder: Path, asked: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A window of 20,000 texts in batches of one takes each device 20 s and more."""
+    monkeypatch.setattr(encoding, "WINDOW", 20_000)
+    texts, model = [f"{number} fox" for number in range(40_000)], BiEncoder.load(folder, TWO, threads=1)
+    at: list[float] = []
+
+    def press() -> None:
+        at.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Timer(1, press).start()
+    with pytest.raises(KeyboardInterrupt):
+        model.encode(texts, batch_tokens=1)
+    assert time.monotonic() - at[0] < 8
+    assert asked == [20_000]
+    assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("munjang-replica")]
+    (other,) = model._engine.replicas.others  # still there, and waiting
+    found, _ = other.answer((None, TEXTS, encoding.Encoding()))
+    np.testing.assert_allclose(found, one.encode(TEXTS), atol=1e-5)
 
 
 def test_an_error_that_does_not_pickle_is_told() -> None:
