@@ -8,7 +8,6 @@ it, nor are the evaluations in between: what it holds in memory would be measure
 import json
 import os
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -72,12 +71,13 @@ def find(key: str, candidates: Sequence[int], measure: Callable[[int], float]) -
 
 def _in_turns(candidates: Sequence[int], measure: Callable[[int], float]) -> dict[int, float]:
     """The best rate of each; in turns, so that a machine that is busy for a while is so for all of them."""
-    started, rates = time.monotonic(), dict.fromkeys(candidates, 0.0)
-    measure(min(candidates))  # behind what is still being computed
+    taken_s, rates = 0.0, dict.fromkeys(candidates, 0.0)
     for _ in range(TURNS):
         for candidate in candidates:
-            rates[candidate] = max(rates[candidate], measure(candidate))
-        if time.monotonic() - started > ENOUGH_S:
+            rate = measure(candidate)
+            taken_s += candidate / rate
+            rates[candidate] = max(rates[candidate], rate)
+        if taken_s > ENOUGH_S:
             break
     return rates
 
