@@ -95,8 +95,8 @@ def compute(
     waiting: deque[tuple[Ints, Packed, Future[Result]]] = deque()
     begun: deque[Future[Ready]] = deque()
     prepare = partial(_prepare, executor, batch_tokens=batch_tokens, pad_id=pad_id)
-    try:
-        with closing(ahead((partial(prepare, job) for job in jobs), threads, begun)) as stream:
+    with closing(ahead((partial(prepare, job) for job in jobs), threads, begun)) as stream:
+        try:
             for ready in stream:
                 for rows, batch in ready.batches:
                     _surface(begun)
@@ -105,12 +105,12 @@ def compute(
                     waiting.append((rows, batch, future))
                     if len(waiting) > executor.num_workers + WAITING:
                         yield _next(waiting)
-        while waiting:
-            _look_up()
-            yield _next(waiting)
-    finally:  # an error or Ctrl-C: drop what has not begun
-        for _, _, future in waiting:
-            future.cancel()
+            while waiting:
+                _look_up()
+                yield _next(waiting)
+        finally:  # an error or Ctrl-C: drop what has not begun, before threads that may wait behind it are ended
+            for _, _, future in waiting:
+                future.cancel()
 
 
 def _prepare(executor: Executor, job: Job, batch_tokens: int | None, pad_id: int | None) -> Ready:

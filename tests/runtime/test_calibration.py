@@ -39,23 +39,26 @@ def test_the_smallest_of_the_best_is_found_once_and_kept(elsewhere: Path, monkey
     measure = rates({1: 50.0, 2: 99.0, 4: 100.0}, asked)
     assert find("here", (1, 2, 4), measure) == 2  # type: ignore[arg-type]
     assert find("here", (1, 2, 4), measure) == 2  # type: ignore[arg-type]
-    assert asked == [1, 2, 4] * calibration.TURNS
+    assert asked == [1, *[1, 2, 4] * calibration.TURNS]
     assert json.loads(elsewhere.read_text()) == {"here": 2}
     monkeypatch.setattr(calibration, "_known", {})  # another process
     assert find("here", (1, 2, 4), measure) == 2  # type: ignore[arg-type]
-    assert asked == [1, 2, 4] * calibration.TURNS
+    assert asked == [1, *[1, 2, 4] * calibration.TURNS]
     assert find("there", (1, 4), measure) == 4  # type: ignore[arg-type]
     assert json.loads(elsewhere.read_text()) == {"here": 2, "there": 4}
     assert list(elsewhere.parent.iterdir()) == [elsewhere]
 
 
-def test_a_slow_machine_has_one_turn_and_a_busy_while_is_nobodys() -> None:
-    speeds = iter([5.0, 5.0, 50.0, 99.0, 50.0, 99.0])  # something else ran at first
+def test_a_slow_machine_has_one_turn_or_none_and_a_busy_while_is_nobodys() -> None:
+    speeds = iter([5.0, 5.0, 5.0, 50.0, 99.0, 50.0, 99.0])  # something else ran at first
     assert find("busy", (1, 2), lambda candidate: next(speeds)) == 2
     assert next(speeds, None) is None
     asked: list[int] = []
     assert find("slow", (1, 2), rates({1: 1.0, 2: 0.5}, asked)) == 1  # type: ignore[arg-type]
-    assert asked == [1, 2]
+    assert asked == [1, 1, 2]
+    asked.clear()
+    assert find("slower", (1, 2), rates({1: 0.5, 2: 9.0}, asked)) == 1  # type: ignore[arg-type]
+    assert asked == [1]  # the rest would take more than five seconds
 
 
 @pytest.mark.parametrize("content", ["", "[1]", '{"here": "2"}', '{"here": 3}', "\0"])
