@@ -4,6 +4,7 @@ The first three rounds teach how close sentences are to each other. That leaves 
 no other sentence is near it any more, and every point of KorSTS that is missing is one where the Korean sentences lie
 otherwise than the English ones. So translations learn the vector of the English side. Questions and passages keep
 theirs: similarity that is learned on sentences of one length spoils what a question and a long text have in common.
+And a re-ranker, which reads a question and a passage together, says how far the encoder's own errors are wrong.
 """
 
 from dataclasses import replace
@@ -12,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from munjang import BiEncoder, Dataset, TrainConfig, train
+from munjang import BiEncoder, CrossEncoder, Dataset, TrainConfig, train
 from munjang.data.examples import Examples
 from munjang.training.run import is_begun
 from munjang.types import Floats, Ints
+from recipes.ko_en_reranker.data import negatives
 from recipes.ko_en_small.both import Both, neighbours, rescored, softened
 from recipes.ko_en_small.data import MADE, Sets, joined, read
 from recipes.ko_en_small.judges import read_korean_silver
@@ -36,14 +38,19 @@ LAST = TrainConfig(
     save_every=200,
     seed=7,
 )
-PARTS = ("sts", "silver", "korean", "triplets", "aligned", "translations", "english", "held", "search")
-SEARCHED = 96  # questions of a batch, whose passages are about the same thing
+PARTS = ("sts", "silver", "korean", "triplets", "aligned", "translations", "english", "held", "search", "ranked")
+OF_SEARCH = PARTS[-3:]
+SEARCHED = 64  # questions of a batch, whose passages are about the same thing
+MAX_RANKED = 20_000  # questions of a kind with candidates
+# the re-ranker's logits of a right passage and a wrong one lie 13 apart, cosines 0.1
+RANKS = {"similarity": "cosine", "temperature": 0.05, "teacher_temperature": 3.0}
 
 
 def last(
     begin: Path,
     kept: Path,
     tutor: Path,
+    reranker: Path,
     silver: Path,
     data: Path,
     out: Path,
@@ -51,12 +58,14 @@ def last(
     without: list[str],
 ) -> None:
     """Go on from `begin`; questions and passages stay where `kept` has them."""
-    chosen = prepared(begin, kept, tutor, silver, data, without)
+    chosen = prepared(begin, kept, tutor, reranker, silver, data, without)
     config = replace(LAST, output=str(out), accumulate=len(chosen), resume=is_begun(out), **changes)
     train(BiEncoder.load(begin, dtype="float32"), chosen, config=config)
 
 
-def prepared(begin: Path, kept: Path, tutor: Path, silver: Path, data: Path, without: list[str]) -> list[Dataset]:
+def prepared(
+    begin: Path, kept: Path, tutor: Path, reranker: Path, silver: Path, data: Path, without: list[str]
+) -> list[Dataset]:
     """What it learns from, one batch of each an update."""
     sets, judged = read(data, silver), scored_silver(silver)
     print(sets, flush=True)
@@ -79,8 +88,10 @@ def prepared(begin: Path, kept: Path, tutor: Path, silver: Path, data: Path, wit
         "translations": [_kl(sets.translations[0], 192, both, "first")],
         "english": [_kl(sets.english[0], 192, both, "own")],
     }
-    if not {"held", "search"} <= set(without):
-        found |= _search(sets, BiEncoder.load(kept))
+    if not set(OF_SEARCH) <= set(without):
+        finder = BiEncoder.load(kept)
+        found |= _search(sets, finder)
+        found["ranked"] = [_ranked(sets.passages[-len(MADE) :], finder, CrossEncoder.load(reranker))]
     return [each for name in PARTS if name not in without for each in found[name]]
 
 
@@ -96,13 +107,21 @@ def _search(sets: Sets, kept: BiEncoder) -> dict[str, list[Dataset]]:
     grouped = [each.take(by_topic(kept.encode(list(each.texts[1]), progress=True), SEARCHED)) for each in apart]
     return {
         "held": [
-            Dataset(data=each, objective="embedding_cosine", teacher=kept, options={"target": "own"}, batch_size=64)
+            Dataset(data=each, objective="embedding_cosine", teacher=kept, options={"target": "own"}, batch_size=48)
             for each in (joined("questions and passages", [*documents, *questions]), gathered, *medical)
         ],
         "search": [
             Dataset(data=each, objective="in_batch", batch_size=SEARCHED, sampler="in_order") for each in grouped
         ],
     }
+
+
+def _ranked(parts: list[Examples], finder: BiEncoder, reranker: CrossEncoder) -> Dataset:
+    """Questions with their passage and others that the encoder takes for it, and what the re-ranker says of each."""
+    random = np.random.default_rng(3)
+    some = [each.take(np.sort(random.permutation(len(each))[:MAX_RANKED]).tolist()) for each in parts]
+    mined = joined("ranked", [negatives(finder, each) for each in some])
+    return Dataset(data=mined, objective="kl", teacher=reranker, options=RANKS, batch_size=24)
 
 
 def _kl(data: Examples, size: int, teacher: Any, target: str) -> Dataset:

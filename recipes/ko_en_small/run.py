@@ -10,6 +10,10 @@
     python -u -m recipes.ko_en_small.run contrast BASE MPNET SILVER DATA OUT    GPU: everything at once
     python -u -m recipes.ko_en_small.run contrast BASE MPNET SILVER DATA OUT2 --beside OUT    GPU: once more, with both
     python -u -m recipes.ko_en_small.run contrast BASE MPNET SILVER DATA OUT3 --beside OUT --begin OUT
+    python -u -m recipes.ko_en_small.run judge KOREAN DATA JUDGE [--seed 2]    GPU: a Korean cross-encoder learns STS
+    python -u -m recipes.ko_en_small.run tutor MPNET DATA TUTOR               GPU: the English teacher learns STS
+    python -u -m recipes.ko_en_small.run korean OUT JUDGE [JUDGE2 ...] DATA SILVER/silver-ko.tsv    GPU: Korean scored
+    python -u -m recipes.ko_en_small.run last BEGIN KEPT TUTOR RERANKER SILVER DATA OUT4    GPU: Korean to English
     python -u -m recipes.ko_en_small.run chosen BASE OUT [OUT2 ...] SILVER DATA    what shares give on sets kept back
     python -u -m recipes.ko_en_small.run blend BASE OUT [OUT2 ...] MODEL --share 0.5    weights in between
     python -u -m recipes.ko_en_small.run evaluate MODEL DATA OUT.json [--device cpu]
@@ -18,7 +22,8 @@
     python -u -m recipes.ko_en_small.run pack MODEL PARTS --parts 2          parts that fit the limits of a transfer
     python -u -m recipes.ko_en_small.run unpack PARTS OUT
 
-MPNET is all-mpnet-base-v2, the English teacher. Each stage can be redone alone. `--set learning_rate=3e-5` and the like
+MPNET is all-mpnet-base-v2, the English teacher; KOREAN a plain Korean encoder. `all` ends before the last round, which
+is being tried (docs/results.md): BEGIN and KEPT are blends of the rounds before it. Each stage can be redone alone. `--set learning_rate=3e-5` and the like
 change a stage's settings, `--without silver neighbours` leaves parts of the data out.
 """
 
