@@ -23,8 +23,9 @@
     python -u -m recipes.ko_en_small.run unpack PARTS OUT
 
 MPNET is all-mpnet-base-v2, the English teacher; KOREAN a plain Korean encoder. `all` ends before the last round, which
-is being tried (docs/results.md): BEGIN and KEPT are blends of the rounds before it. Each stage can be redone alone. `--set learning_rate=3e-5` and the like
-change a stage's settings, `--without silver neighbours` leaves parts of the data out.
+is being tried (docs/results.md): BEGIN and KEPT are blends of the rounds before it. Each stage can be redone alone.
+`--set learning_rate=3e-5` and the like change a stage's settings, `--without silver neighbours` leaves parts of the
+data out.
 """
 
 import argparse
