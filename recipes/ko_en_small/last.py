@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from munjang import BiEncoder, CrossEncoder, Dataset, TrainConfig, train
+from munjang import BiEncoder, CrossEncoder, Dataset, train
 from munjang.data.examples import Examples
 from munjang.training.run import is_begun
 from munjang.types import Floats, Ints
@@ -21,23 +21,10 @@ from recipes.ko_en_reranker.data import negatives
 from recipes.ko_en_small.both import Both, neighbours, rescored, softened
 from recipes.ko_en_small.data import MADE, Sets, joined, read
 from recipes.ko_en_small.judges import read_korean_silver
+from recipes.ko_en_small.settings import ROUND
 from recipes.ko_en_small.silver import scored_silver
 
-LAST = TrainConfig(
-    max_steps=2000,
-    together=True,
-    mixing="round_robin",
-    learning_rate=6e-5,
-    warmup=0.1,
-    schedule="cosine",
-    max_length=320,
-    ema=0.998,
-    batch_tokens=131_072,
-    matryoshka=(384, 256, 128, 64),
-    matryoshka_weights=(1.0, 0.4, 0.3, 0.2),
-    save_every=200,
-    seed=7,
-)
+LAST = replace(ROUND, max_steps=2000, learning_rate=6e-5)
 PARTS = ("sts", "silver", "korean", "triplets", "aligned", "translations", "english", "held", "search", "ranked")
 OF_SEARCH = PARTS[-3:]
 SEARCHED = 64  # questions of a batch, whose passages are about the same thing

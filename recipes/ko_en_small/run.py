@@ -34,7 +34,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from munjang import BiEncoder, Dataset, TrainConfig, train
+from munjang import BiEncoder, Dataset, train
 from munjang.checkpoint.prune import prune
 from munjang.cli.train import settings
 from munjang.data.examples import Examples
@@ -48,25 +48,11 @@ from recipes.ko_en_small.gathered import gathered
 from recipes.ko_en_small.judges import judge, korean_silver, tutor
 from recipes.ko_en_small.last import last
 from recipes.ko_en_small.measure import chosen, measure, smaller, teachers
+from recipes.ko_en_small.settings import ROUND
 from recipes.ko_en_small.silver import scored_silver, scorer, silver
 from recipes.weights import blend, pack, unpack
 
 LINES = 307_000  # of each language: what the pieces are counted on
-CONTRAST = TrainConfig(
-    max_steps=1500,
-    together=True,
-    mixing="round_robin",
-    learning_rate=8e-5,
-    warmup=0.1,
-    schedule="cosine",
-    max_length=320,
-    ema=0.998,
-    batch_tokens=131_072,
-    matryoshka=(384, 256, 128, 64),
-    matryoshka_weights=(1.0, 0.4, 0.3, 0.2),
-    save_every=200,
-    seed=7,
-)
 # The third round goes on from the first one, with what teaches similarity
 THIRD = {"learning_rate": 6e-5, "seed": 11}
 WITHOUT = ["questions", "passages", "korean"]
@@ -138,7 +124,7 @@ def contrast(
     chosen = prepared(model, teacher, silver, data, without, beside)
     encoder = BiEncoder.load(begin or model, dtype="float32")
     # stopped, it goes on
-    config = replace(CONTRAST, output=str(out), accumulate=len(chosen), resume=is_begun(out), **changes)
+    config = replace(ROUND, output=str(out), accumulate=len(chosen), resume=is_begun(out), **changes)
     train(encoder, chosen, config=config)
 
 

@@ -147,26 +147,27 @@ def ranked(similarity: Callable[[Tensor, Tensor], Tensor]) -> Naive:
     return loss
 
 
-def embedding_mse(options: Options, outputs: Sequence[Tensor], extras: Any, parameters: Any) -> Tensor:
-    costs = []
+def taught(options: Options, outputs: Sequence[Tensor], extras: Any, parameters: Any) -> list[tuple[Tensor, Tensor]]:
+    """Each vector of the student, through the map if there is one, and the teacher's that it has to meet."""
+    pairs = []
     for column, vectors in enumerate(outputs):
         for i, vector in enumerate(vectors):
             target = extras["teacher"][i, column if options.get("target") == "own" else 0]
             if "projection.weight" in parameters:
                 vector = parameters["projection.weight"] @ vector + parameters["projection.bias"]
-            costs += list((vector - target) ** 2)
-    return mean(costs, outputs[0])
+            pairs.append((vector, target))
+    return pairs
+
+
+def embedding_mse(options: Options, outputs: Sequence[Tensor], extras: Any, parameters: Any) -> Tensor:
+    pairs = taught(options, outputs, extras, parameters)
+    return mean([cost for vector, target in pairs for cost in (vector - target) ** 2], outputs[0])
 
 
 def embedding_cosine(options: Options, outputs: Sequence[Tensor], extras: Any, parameters: Any) -> Tensor:
-    costs = []
-    for column, vectors in enumerate(outputs):
-        for i, vector in enumerate(vectors):
-            target = extras["teacher"][i, column if options.get("target") == "own" else 0]
-            if "projection.weight" in parameters:
-                vector = parameters["projection.weight"] @ vector + parameters["projection.bias"]
-            costs.append(options.get("scale", 20.0) * (1 - cosine(vector, target)))
-    return mean(costs, outputs[0])
+    pairs = taught(options, outputs, extras, parameters)
+    scale = options.get("scale", 20.0)
+    return mean([scale * (1 - cosine(vector, target)) for vector, target in pairs], outputs[0])
 
 
 def in_batch_kl(options: Options, outputs: Sequence[Tensor], extras: Any, parameters: Any) -> Tensor:
