@@ -21,7 +21,7 @@ from munjang.runtime.measure import processor
 SWITCH = "MUNJANG_CALIBRATE"
 GAIN = 1.03  # a larger batch takes more memory: it has to be worth it
 TURNS = 3
-ENOUGH_S = 2.0  # no further turns after this
+ENOUGH_S = 2.0  # no third turn after this
 LONGEST_S = 5.0  # of a turn: a network that takes longer fills a core with the smallest batch, and Ctrl-C would wait
 _known: dict[str, int] = {}
 _locks: dict[int, threading.Lock] = {}  # by process: in a forked child, the parent's may be held for ever
@@ -71,18 +71,23 @@ def find(key: str, candidates: Sequence[int], measure: Callable[[int], float]) -
 
 
 def _in_turns(candidates: Sequence[int], measure: Callable[[int], float]) -> dict[int, float]:
-    """The best rate of each; in turns, so that a machine that is busy for a while is so for all of them."""
+    """The best rate of each; in turns, so that a machine that is busy for a while is so for all of them.
+
+    Two turns at least: in the first one kernels may be compiled and memory asked for.
+    """
     first = min(candidates)
     rates = {first: measure(first)}
     if sum(candidates) / rates[first] > LONGEST_S:
-        return rates
+        rates[first] = max(rates[first], measure(first))
+        if sum(candidates) / rates[first] > LONGEST_S:
+            return rates
     taken_s = 0.0
-    for _ in range(TURNS):
+    for turn in range(TURNS):
         for candidate in candidates:
             rate = measure(candidate)
             taken_s += candidate / rate
             rates[candidate] = max(rates.get(candidate, 0.0), rate)
-        if taken_s > ENOUGH_S:
+        if turn and taken_s > ENOUGH_S:
             break
     return rates
 

@@ -49,16 +49,19 @@ def test_the_smallest_of_the_best_is_found_once_and_kept(elsewhere: Path, monkey
     assert list(elsewhere.parent.iterdir()) == [elsewhere]
 
 
-def test_a_slow_machine_has_one_turn_or_none_and_a_busy_while_is_nobodys() -> None:
+def test_a_slow_machine_has_two_turns_or_none_and_a_busy_while_is_nobodys() -> None:
     speeds = iter([5.0, 5.0, 5.0, 50.0, 99.0, 50.0, 99.0])  # something else ran at first
     assert find("busy", (1, 2), lambda candidate: next(speeds)) == 2
     assert next(speeds, None) is None
     asked: list[int] = []
     assert find("slow", (1, 2), rates({1: 1.0, 2: 0.5}, asked)) == 1  # type: ignore[arg-type]
-    assert asked == [1, 1, 2]
+    assert asked == [1, *[1, 2] * 2]
     asked.clear()
     assert find("slower", (1, 2), rates({1: 0.5, 2: 9.0}, asked)) == 1  # type: ignore[arg-type]
-    assert asked == [1]  # the rest would take more than five seconds
+    assert asked == [1, 1]  # the rest would take more than five seconds
+    compiled = iter([0.1, 50.0, 50.0, 0.1, 50.0, 99.0])  # each size is slow once
+    assert find("compiled", (1, 2), lambda candidate: next(compiled)) == 2
+    assert next(compiled, None) is None
 
 
 @pytest.mark.parametrize("content", ["", "[1]", '{"here": "2"}', '{"here": 3}', "\0"])
