@@ -160,7 +160,7 @@ def test_teachers_and_guides_that_do_not_fit(model: BiEncoder, make: Callable[..
     one, three = (str(make("bert", kind="cross", num_labels=labels)) for labels in (1, 3))
     bi = str(make("bert"))
     for dataset, told in (
-        (Dataset(data=pairs(4), objective="in_batch", teacher=bi), "in_batch takes none. Choose from embedding_cosine, embedding_mse"),
+        (Dataset(data=pairs(4), objective="in_batch", teacher=bi), "in_batch takes none. Choose from embedding_cosine"),
         (Dataset(data=pairs(4), objective="embedding_mse", teacher=one), "cross-encoder, which gives scores"),
         (Dataset(data=pairs(4, 3), objective="margin_mse", teacher=three), "The teacher has 3 labels"),
         (Dataset(data=pairs(4, 3), objective="margin_mse", teacher=bi), "bi-encoder, which gives vectors"),
