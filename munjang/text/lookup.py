@@ -217,7 +217,7 @@ class ChunkLookup:
         known = self._join(table, entries_W[keep_W], counts_W[keep_W])
         lengths_B = _per_text(text_of_W[keep_W], counts_W[keep_W], len(texts))
         rows = np.flatnonzero(whole_B)
-        return merge(known, lengths_B, rows, encode_whole(self.tokenizer, [texts[row] for row in rows.tolist()]))
+        return _merge(known, lengths_B, rows, encode_whole(self.tokenizer, [texts[row] for row in rows.tolist()]))
 
     def _cut(self, codes_C: Codes, sizes_B: Ints) -> tuple[Chunks, Ints]:
         """The chunks, and whose each is."""
@@ -317,7 +317,7 @@ def _per_text(text_of_W: Ints, counts_W: Ints, num_texts: int) -> Ints:
     return np.bincount(text_of_W, weights=counts_W, minlength=num_texts).astype(np.int64)
 
 
-def merge(known: Ids, lengths_B: Ints, rows: Ints, whole: tuple[Ids, Ints]) -> tuple[Ids, Ints]:
+def _merge(known: Ids, lengths_B: Ints, rows: Ints, whole: tuple[Ids, Ints]) -> tuple[Ids, Ints]:
     """Put the texts that went whole back among the others."""
     flat, lengths = whole
     total = lengths_B.copy()

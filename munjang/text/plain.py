@@ -176,7 +176,7 @@ class PlainWords:
             every = "".join(map(chr, range(first, last + 1)))
             is_same = (
                 self.normalize(every[0]) == every[0] and self.normalize(every) == every
-            )  # mostly seen by the first
+            )  # the first says it mostly
             if is_same and excluded.isdisjoint(every):
                 ranges += f"{every[0]}-{every[-1]}"
         return ranges

@@ -130,8 +130,7 @@ STRUCTURES: list[tuple[Structure, Callable[[Model, Spec, Spec], bool]]] = [
 
 def replaced(tokenizer: Tokenizer) -> list[str]:
     """What the rules of a normalizer put something else in place of."""
-    normalizer = _spec(tokenizer.normalizer)
-    rules = normalizer.get("normalizers", []) if normalizer.get("type") == "Sequence" else [normalizer]
+    rules = _rules(tokenizer)
     return [str(rule["pattern"].get("String", " ")) for rule in rules if rule.get("type") == "Replace"]
 
 
@@ -140,10 +139,14 @@ def is_charwise(tokenizer: Tokenizer) -> bool:
 
     Not so where a normal form may compose what another step has made, or where a rule replaces some letters in a row.
     """
-    normalizer = _spec(tokenizer.normalizer)
-    rules = normalizer.get("normalizers", []) if normalizer.get("type") == "Sequence" else [normalizer]
-    kinds = {str(rule.get("type")) for rule in rules if rule.get("pattern") != {"Regex": " {2,}"}}
+    kinds = {str(rule.get("type")) for rule in _rules(tokenizer) if rule.get("pattern") != {"Regex": " {2,}"}}
     return kinds <= {"BertNormalizer", "Precompiled", "Lowercase", "None"}
+
+
+def _rules(tokenizer: Tokenizer) -> list[Spec]:
+    """The steps of a normalizer, of which there may be one."""
+    normalizer = _spec(tokenizer.normalizer)
+    return normalizer.get("normalizers", []) if normalizer.get("type") == "Sequence" else [normalizer]
 
 
 def is_safe(code: int, tokenizer: Tokenizer, structure: Structure) -> bool:

@@ -89,10 +89,10 @@ def neighbours(both: Both, data: Path) -> Examples:
     return drop_overlap(joined("neighbours", parts), reported(data))
 
 
-def cosines(both: Both, pairs: Examples) -> np.ndarray:
+def cosines(encoder: Both | BiEncoder, pairs: Examples) -> np.ndarray:
     """Of the two texts of each row, every text encoded once."""
     place_of = {text: place for place, text in enumerate(dict.fromkeys(pairs.texts[0] + pairs.texts[1]))}
-    vectors = both.encode(list(place_of), progress=True)
+    vectors = encoder.encode(list(place_of), normalize=True, progress=True)
     first, second = ([place_of[text] for text in column] for column in pairs.texts)
     found: np.ndarray = np.einsum("nd,nd->n", vectors[first], vectors[second]).astype(np.float64)
     return found

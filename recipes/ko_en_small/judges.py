@@ -17,6 +17,7 @@ from munjang.data.writing import columns_of, write_table
 from munjang.evaluation.metrics.correlation import spearman
 from munjang.index.rerank import standard
 from munjang.types import Doubles
+from recipes.ko_en_small.both import cosines
 from recipes.ko_en_small.data import alone_of, documented, everyday, file, joined, reported, scored
 from recipes.ko_en_small.silver import Finder, near
 from recipes.korean_sbert import run as korean
@@ -83,10 +84,9 @@ def together(encoder: BiEncoder, crosses: list[CrossEncoder], pairs: Examples) -
     judged = np.mean([cross.predict(asked, activation="Sigmoid", progress=True) for cross in crosses], axis=0).astype(
         np.float64
     )
-    sides = [encoder.encode(list(column), normalize=True, progress=True) for column in pairs.texts]
-    cosines = np.einsum("nd,nd->n", *sides).astype(np.float64)
-    both = JUDGED * standard(judged) + (1 - JUDGED) * standard(cosines)
-    return {"cross-encoders": judged, "encoder": cosines, "together": both}
+    own = cosines(encoder, pairs)
+    both = JUDGED * standard(judged) + (1 - JUDGED) * standard(own)
+    return {"cross-encoders": judged, "encoder": own, "together": both}
 
 
 def korean_texts(data: Path) -> list[list[str]]:

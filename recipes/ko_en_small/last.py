@@ -15,13 +15,14 @@ import numpy as np
 
 from munjang import BiEncoder, CrossEncoder, Dataset, train
 from munjang.data.examples import Examples
+from munjang.errors import unknown
 from munjang.training.run import is_begun
 from munjang.types import Floats, Ints
 from recipes.ko_en_reranker.data import negatives
 from recipes.ko_en_small.both import Both, neighbours, rescored, softened
 from recipes.ko_en_small.data import MADE, Sets, joined, read
 from recipes.ko_en_small.judges import read_korean_silver
-from recipes.ko_en_small.settings import ROUND
+from recipes.ko_en_small.settings import ROUND, neighbourhoods
 from recipes.ko_en_small.silver import scored_silver
 
 LAST = replace(ROUND, max_steps=2000, learning_rate=6e-5)
@@ -54,6 +55,9 @@ def prepared(
     begin: Path, kept: Path, tutor: Path, reranker: Path, silver: Path, data: Path, without: list[str]
 ) -> list[Dataset]:
     """What it learns from, one batch of each an update."""
+    for name in without:
+        if name not in PARTS:
+            raise unknown("part of the data", name, PARTS)
     sets, judged = read(data, silver), scored_silver(silver)
     print(sets, flush=True)
     own = BiEncoder.load(begin)
@@ -72,8 +76,8 @@ def prepared(
             Dataset(data=each, objective="embedding_cosine", teacher=own, batch_size=192, sampler="random")
             for each in sets.translations
         ],
-        "translations": [_kl(sets.translations[0], 192, both, "first")],
-        "english": [_kl(sets.english[0], 192, both, "own")],
+        "translations": [neighbourhoods(sets.translations[0], 192, both, target="first")],
+        "english": [neighbourhoods(sets.english[0], 192, both)],
     }
     if not set(OF_SEARCH) <= set(without):
         finder = BiEncoder.load(kept)
@@ -109,14 +113,6 @@ def _ranked(parts: list[Examples], finder: BiEncoder, reranker: CrossEncoder) ->
     some = [each.take(np.sort(random.permutation(len(each))[:MAX_RANKED]).tolist()) for each in parts]
     mined = joined("ranked", [negatives(finder, each) for each in some])
     return Dataset(data=mined, objective="kl", teacher=reranker, options=RANKS, batch_size=24)
-
-
-def _kl(data: Examples, size: int, teacher: Any, target: str) -> Dataset:
-    sampler = "no_duplicates" if len(data.texts) > 1 else "random"
-    options = {"target": target}
-    return Dataset(
-        data=data, objective="in_batch_kl", batch_size=size, teacher=teacher, options=options, sampler=sampler
-    )
 
 
 def by_topic(vectors: Floats, size: int) -> list[int]:

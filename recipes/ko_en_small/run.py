@@ -48,7 +48,7 @@ from recipes.ko_en_small.gathered import gathered
 from recipes.ko_en_small.judges import judge, korean_silver, tutor
 from recipes.ko_en_small.last import last
 from recipes.ko_en_small.measure import chosen, measure, smaller, teachers
-from recipes.ko_en_small.settings import ROUND
+from recipes.ko_en_small.settings import ROUND, neighbourhoods
 from recipes.ko_en_small.silver import scored_silver, scorer, silver
 from recipes.weights import blend, pack, unpack
 
@@ -79,12 +79,7 @@ def datasets(sets: Sets, teacher: Any, start: BiEncoder, silver: list[Examples])
     """
 
     def kl(name: str, parts: list[Examples], size: int, by: Any, **options: Any) -> Dataset:
-        sampler = "no_duplicates" if len(parts[0].texts) > 1 else "random"
-        options = {"target": "own", **options}
-        data = joined(name, parts)
-        return Dataset(
-            data=data, objective="in_batch_kl", batch_size=size, teacher=by, options=options, sampler=sampler
-        )
+        return neighbourhoods(joined(name, parts), size, by, **options)
 
     english = [each for each in sets.questions if each.name != "Korean questions"]
     low = {"teacher_temperature": 0.02}  # the start's cosines lie between 0.7 and 1

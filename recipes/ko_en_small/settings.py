@@ -1,6 +1,9 @@
 """How every round of ko-en-small is trained, unless it says otherwise."""
 
-from munjang import TrainConfig
+from typing import Any
+
+from munjang import Dataset, TrainConfig
+from munjang.data.examples import Examples
 
 ROUND = TrainConfig(
     max_steps=1500,
@@ -17,3 +20,12 @@ ROUND = TrainConfig(
     save_every=200,
     seed=7,
 )
+
+
+def neighbourhoods(data: Examples, size: int, teacher: Any, **options: Any) -> Dataset:
+    """Texts that have to be as close to each other as the teacher finds them."""
+    sampler = "no_duplicates" if len(data.texts) > 1 else "random"
+    options = {"target": "own", **options}
+    return Dataset(
+        data=data, objective="in_batch_kl", batch_size=size, teacher=teacher, options=options, sampler=sampler
+    )
