@@ -7,7 +7,7 @@ from typing import Any
 BASE = "multilingual-e5-small"
 AUTHORS = "Liang Wang, Nan Yang, Xiaolong Huang, Linjun Yang, Rangan Majumder, Furu Wei (Microsoft)"
 PAPER = "Multilingual E5 Text Embeddings: A Technical Report, 2024, arXiv 2402.05672"
-TEACHER = "all-mpnet-base-v2"
+TEACHER, JUDGE = "all-mpnet-base-v2", "albert-kor-base"
 # What a model may have learned from: source and licence
 DATA = {
     "stsb": ("STS benchmark, train (SemEval 2012 to 2017)", "as its sources state"),
@@ -28,6 +28,10 @@ DATA = {
     "en-sentences": ("English sentences, without labels", "as their sources state"),
     "ko-reviews": ("NSMC, raw reviews, without labels", "CC0"),
     TEACHER: ("all-mpnet-base-v2 (sentence-transformers), as a teacher", "Apache 2.0"),
+    JUDGE: (
+        "cross-encoders that began from kykim/albert-kor-base (Kiyoung Kim), whose scores it learned",
+        "Apache 2.0; the author asks to be written to about commercial use",
+    ),
 }
 SETS = {
     "korsts-test": "KorSTS, test",
@@ -62,7 +66,7 @@ STORIES = {
         "a small Korean-English sentence encoder",
         "Sentences to vectors of 384 components, for search, similarity and clustering within and across Korean and "
         "English. The first 256, 128 or 64 components work alone (`truncate_dim`). No prompt is needed.",
-        (*PAIRS_DATA, *QUESTIONS, "en-sentences", "ko-reviews", TEACHER),
+        (*PAIRS_DATA, *QUESTIONS, "en-sentences", "ko-reviews", TEACHER, JUDGE),
         ("sentence-transformers", "sentence-similarity", "feature-extraction"),
         'from munjang import BiEncoder\n\nmodel = BiEncoder.load()  # or BiEncoder.load("ko-en-small")\n'
         'print(model.similarity("고양이가 소파에서 잔다.", "A cat sleeps on the sofa."))',

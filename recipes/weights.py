@@ -1,6 +1,8 @@
 """Folders of weights: in between of others, and in parts that fit the limits of a transfer."""
 
+import re
 import shutil
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -9,21 +11,33 @@ from safetensors.torch import load_file, save_file
 
 from munjang.checkpoint.folders import replacing_folder
 
+LAYER = re.compile(r"\blayer\.(\d+)\.")
 
-def blend(start: Path, *folders: Path, share: float) -> None:
+
+def blend(start: Path, *folders: Path, share: float | Sequence[float]) -> None:
     """Weights on the way from the start to the mean of trained ones: what the start could do besides comes back.
 
-    As WiSE-FT and model soups do (Wortsman et al. 2022). Figures: docs/log.md.
+    As WiSE-FT and model soups do (Wortsman et al. 2022). Figures: docs/log.md. `share` is one number, or several: that
+    of the words (and all that is outside the layers), then those of equal parts of the layers from the first one up.
     """
     *trained, out = folders
     first, *others = (load_file(folder / "model.safetensors") for folder in (start, *trained))
+    share_of = shares(others[0], [share] if isinstance(share, float) else share)
     mixed = {
-        name: first[name].float().lerp(torch.stack([other[name].float() for other in others]).mean(0), share)
+        name: first[name].float().lerp(torch.stack([other[name].float() for other in others]).mean(0), share_of[name])
         for name in others[0]
     }
     with replacing_folder(out) as made:  # never the trained weights alone, which a stopped copy would leave
         shutil.copytree(trained[0], made, dirs_exist_ok=True)
         save_file(mixed, made / "model.safetensors", {"format": "pt"})
+
+
+def shares(names: Iterable[str], given: Sequence[float]) -> dict[str, float]:
+    """The share of each weight."""
+    layer_of = {name: int(found[1]) for name in names if (found := LAYER.search(name))}
+    outside, *parts = given if len(given) > 1 else [given[0]] * 2
+    num_layers = max(layer_of.values(), default=-1) + 1
+    return {name: parts[layer_of[name] * len(parts) // num_layers] if name in layer_of else outside for name in names}
 
 
 def pack(model: Path, out: Path, parts: int) -> None:

@@ -1,6 +1,6 @@
 """ko-en-small, stage by stage: from multilingual-e5-small and the data folder to a small Korean-English encoder.
 
-    python -u -m recipes.ko_en_small.run all E5 MPNET DATA WORK              every stage that is not done yet
+    python -u -m recipes.ko_en_small.run all E5 MPNET KOREAN RERANKER DATA WORK    every stage that is not done yet
 
     python -u -m recipes.ko_en_small.run base E5 DATA BASE                   the vocabulary pruned to Korean and English
     python -u -m recipes.ko_en_small.run scorer MPNET DATA SCORER            GPU: an English cross-encoder learns STS
@@ -16,21 +16,23 @@
     python -u -m recipes.ko_en_small.run last BEGIN KEPT TUTOR RERANKER SILVER DATA OUT4    GPU: Korean to English
     python -u -m recipes.ko_en_small.run chosen BASE OUT [OUT2 ...] SILVER DATA    what shares give on sets kept back
     python -u -m recipes.ko_en_small.run blend BASE OUT [OUT2 ...] MODEL --share 0.5    weights in between
+    python -u -m recipes.ko_en_small.run blend BASE OUT MODEL --share 1 1 0.7 0.65    words, thirds of the layers
     python -u -m recipes.ko_en_small.run evaluate MODEL DATA OUT.json [--device cpu]
     python -u -m recipes.ko_en_small.run smaller MODEL DATA                  fewer components, and fewer bits of each
     python -u -m recipes.ko_en_small.run teachers MPNET OUT DATA             two teachers alone and together
     python -u -m recipes.ko_en_small.run pack MODEL PARTS --parts 2          parts that fit the limits of a transfer
     python -u -m recipes.ko_en_small.run unpack PARTS OUT
 
-MPNET is all-mpnet-base-v2, the English teacher; KOREAN a plain Korean encoder. `all` ends before the last round, which
-is being tried (docs/results.md): BEGIN and KEPT are blends of the rounds before it. Each stage can be redone alone.
-`--set learning_rate=3e-5` and the like change a stage's settings, `--without silver neighbours` leaves parts of the
-data out.
+MPNET is all-mpnet-base-v2, the English teacher; KOREAN a plain Korean encoder; RERANKER a re-ranker that was trained
+with the rounds before the last (recipes/ko_en_reranker), as the bundled ko-en-reranker was; BEGIN and KEPT are blends
+of those rounds. Each stage can be redone alone. `--set learning_rate=3e-5` and the like change a stage's settings,
+`--without silver neighbours` leaves parts of the data out.
 """
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,17 +48,22 @@ from recipes.ko_en_small.both import Both, neighbours, rescored, softened
 from recipes.ko_en_small.data import Sets, joined, read
 from recipes.ko_en_small.gathered import gathered
 from recipes.ko_en_small.judges import judge, korean_silver, tutor
-from recipes.ko_en_small.last import last
+from recipes.ko_en_small.last import OF_SEARCH, last
 from recipes.ko_en_small.measure import chosen, measure, smaller, teachers
 from recipes.ko_en_small.settings import ROUND, neighbourhoods
 from recipes.ko_en_small.silver import scored_silver, scorer, silver
 from recipes.weights import blend, pack, unpack
 
+Stage = tuple[Path, Callable[[], None]]  # what it makes, and how
 LINES = 307_000  # of each language: what the pieces are counted on
 # The third round goes on from the first one, with what teaches similarity
 THIRD = {"learning_rate": 6e-5, "seed": 11}
 WITHOUT = ["questions", "passages", "korean"]
-SHARE = 0.5  # of the trained weights in the model: docs/results.md
+SHARE = (1.0, 1.0, 0.7, 0.65)  # of the trained weights: words, and thirds of the layers (docs/results.md)
+ALONE = {"max_steps": 2200, "learning_rate": 8e-5, "seed": 11}  # the last round without anything of search
+AGAIN = {"max_steps": 1000, "seed": 6, "batch_tokens": 262_144}
+GENTLE = {"max_steps": 1200, "learning_rate": 5e-5, "dropout": 0.0, "batch_tokens": 262_144}
+JUDGES = (1, 2, 3)  # seeds
 
 
 def base(model: Path, data: Path, out: Path) -> None:
@@ -142,22 +149,42 @@ def prepared(
     return [each for name, part in parts.items() if name not in without for each in part]
 
 
-def everything(e5: Path, mpnet: Path, data: Path, work: Path) -> None:
+def everything(e5: Path, mpnet: Path, korean: Path, reranker: Path, data: Path, work: Path) -> None:
     """All stages in their order; what is there already is not made again."""
     start, made, rounds = work / "base", work / "silver", [work / f"round{number}" for number in (1, 2, 3)]
     made.mkdir(parents=True, exist_ok=True)
     taught = (start, mpnet, made, data)
-    stages: list[tuple[Path, Callable[[], None]]] = [
+    judges, teacher, mean = [work / f"judge{seed}" for seed in JUDGES], work / "tutor", work / "mean"
+
+    def ended(begin: Path, kept: Path, out: Path, changes: dict[str, Any], without: Sequence[str] = ()) -> Stage:
+        return out, lambda: last(begin, kept, teacher, reranker, made, data, out, changes, list(without))
+
+    def blended(out: Path, *folders: Path, share: float | Sequence[float]) -> Stage:
+        return out, lambda: blend(start, *folders, out, share=share)
+
+    half, most = work / "mean0.5", work / "mean0.7"
+    with_search, alone, held = [work / "last1", work / "last2"], work / "last3", work / "held"
+    stages: list[Stage] = [
         (start, lambda: base(e5, data, start)),
         (made / "asked.tsv", lambda: asked(data, made / "asked.tsv")),
         (made / "gathered.tsv", lambda: gathered(data, made / "gathered.tsv")),
         (work / "scorer", lambda: scorer(mpnet, data, work / "scorer")),
         (made / "silver-en-ko.tsv", lambda: silver(mpnet, work / "scorer", data, made)),
         (rounds[0], lambda: contrast(*taught, rounds[0], {}, [])),
-        (work / "beside", lambda: blend(start, rounds[0], work / "beside", share=0.7)),
+        blended(work / "beside", rounds[0], share=0.7),
         (rounds[1], lambda: contrast(*taught, rounds[1], {"learning_rate": 1e-4}, [], work / "beside")),
         (rounds[2], lambda: contrast(*taught, rounds[2], THIRD, WITHOUT, work / "beside", rounds[0])),
-        (work / "model", lambda: blend(start, *rounds, work / "model", share=SHARE)),
+        *(blended(out, *rounds, share=share) for out, share in ((half, 0.5), (most, 0.7), (mean, 1.0))),
+        *((out, partial(judge, korean, data, out, seed)) for out, seed in zip(judges, JUDGES, strict=True)),
+        (teacher, lambda: tutor(mpnet, data, teacher)),
+        (made / "silver-ko.tsv", lambda: korean_silver(mean, *judges, data, made / "silver-ko.tsv")),
+        ended(most, half, with_search[0], GENTLE),
+        ended(with_search[0], half, with_search[1], GENTLE),
+        ended(mean, half, alone, ALONE, OF_SEARCH),
+        blended(held, with_search[1], alone, share=0.5),
+        blended(work / "both", with_search[1], alone, share=0.8),
+        ended(work / "both", held, work / "last4", AGAIN),
+        blended(work / "model", work / "last4", share=SHARE),
         (work / "scores.json", lambda: measure(work / "model", data, work / "scores.json", None)),
     ]
     for path, make in stages:
@@ -194,7 +221,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("stage", choices=list(STAGES))
     parser.add_argument("paths", type=Path, nargs="+")
-    parser.add_argument("--share", type=float, default=SHARE, help="of the trained weights in blend")
+    parser.add_argument("--share", type=float, nargs="+", default=SHARE, help="of the trained weights in blend")
     parser.add_argument("--device", help="of what measures")
     parser.add_argument("--dtype", help="of evaluate and smaller (default: as the model is loaded)")
     parser.add_argument("--parts", type=int, default=2, help="of pack")

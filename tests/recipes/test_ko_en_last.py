@@ -4,9 +4,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from munjang import BiEncoder, CrossEncoder
 from munjang.data.examples import Examples
+from recipes.ko_en_small import run
 from recipes.ko_en_small.judges import JUDGED, pairs_of, together
 from recipes.ko_en_small.last import by_topic
 
@@ -51,3 +53,33 @@ def test_pairs_are_of_different_texts(make: Callable[..., Path]) -> None:
     assert len(pairs) == len(found)  # none twice, in either order
     assert all(len(pair) == 2 for pair in pairs)
     assert set(texts) == set().union(*pairs)
+
+
+def test_every_stage_finds_what_it_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The trainings take an H200 and an hour; here each stage only checks its inputs and leaves an empty result."""
+    given = [tmp_path / name for name in ("e5", "mpnet", "korean", "reranker", "data")]
+    for path in given:
+        path.mkdir()
+    done: list[str] = []
+
+    def stage(name: str) -> Callable[..., None]:
+        def make(*arguments: object, **named: object) -> None:
+            paths = [each for each in (*arguments, *named.values()) if isinstance(each, Path)]
+            missing = [path for path in paths if not path.exists()]
+            made = missing or [paths[-1] / "silver-en-ko.tsv"]  # `silver` writes into a folder that is there
+            assert len(made) == 1, f"{name}: {missing} are missing"
+            made[0].touch()
+            done.append(name)
+
+        return make
+
+    makers = {maker.__name__ for maker in run.STAGES.values()} - {"everything", "chosen", "smaller", "teachers"}
+    for name in makers - {"pack", "unpack"}:
+        monkeypatch.setattr(run, name, stage(name))
+    run.everything(*given, tmp_path / "work")
+    assert (done[0], done[-2:]) == ("base", ["blend", "measure"])
+    assert [done.count(name) for name in ("contrast", "judge", "last")] == [3, 3, 4]
+    count = len(done)
+    (tmp_path / "work/model").unlink()
+    run.everything(*given, tmp_path / "work")
+    assert done[count:] == ["blend"]  # what is there is not made again

@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import load_file
 
 from munjang import BiEncoder, CrossEncoder
-from recipes.weights import blend, pack, unpack
+from recipes.weights import blend, pack, shares, unpack
 
 TEXTS = ["a cat sleeps", "고양이가 잔다"]
 
@@ -29,6 +29,22 @@ def test_a_blend_lies_between(tiny_bert: Path, tmp_path: Path) -> None:
     start, found = (load_file(folder / "model.safetensors") for folder in (tiny_bert, tmp_path / "blend"))
     assert all(torch.allclose(found[name], start[name] + 0.15, atol=1e-6) for name in found)  # half of the mean of both
     assert BiEncoder.load(tmp_path / "blend", "cpu").encode(TEXTS).shape == (2, 32)
+
+
+def test_a_blend_by_parts_of_the_network(tiny_bert: Path, tmp_path: Path) -> None:
+    """Words stay, each of the three layers goes its own way."""
+    one = moved(tiny_bert, tmp_path / "one", 0.2)
+    blend(tiny_bert, one, tmp_path / "blend", share=(0.0, 0.5, 1.0, 1.5))
+    start, found = (load_file(folder / "model.safetensors") for folder in (tiny_bert, tmp_path / "blend"))
+    for name in found:
+        share = next((share for layer, share in enumerate((0.5, 1.0, 1.5)) if f"layer.{layer}." in name), 0.0)
+        assert torch.allclose(found[name], start[name] + 0.2 * share, atol=1e-6)
+
+
+def test_shares_of_equal_parts() -> None:
+    names = ["embeddings.word_embeddings.weight", *(f"encoder.layer.{number}.output.weight" for number in range(12))]
+    assert list(shares(names, (1.0, 0.9, 0.6, 0.5)).values()) == [1.0, *[0.9] * 4, *[0.6] * 4, *[0.5] * 4]
+    assert set(shares(names, [0.7]).values()) == {0.7}
 
 
 def test_a_blend_that_fails_leaves_no_folder(tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
