@@ -7,10 +7,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+from tokenizers import Tokenizer
 
 from munjang import BiEncoder, evaluate
 from munjang.data.examples import Examples
-from munjang.evaluation.kinds.corpus import Retrieval
+from munjang.evaluation.kinds.corpus import Retrieval, read_retrieval
 from munjang.evaluation.metrics.correlation import spearman
 from munjang.nn.similarity import PAIRWISE
 from recipes.ko_en_small.both import Both
@@ -83,6 +84,40 @@ def smaller(model: Path, data: Path, device: str | None, dtype: str | None) -> N
         sides["one bit"] = [np.where(each > 0, 1.0, -1.0) for each in floats]
         found = {kind: spearman(PAIRWISE["cosine"](*each), pairs.scores) for kind, each in sides.items()}
         print(name, {kind: round(100 * score, 2) for kind, score in found.items()}, flush=True)
+
+
+def covered(full: Path, model: Path, data: Path) -> None:
+    """What the pruned vocabulary makes of text that its pieces were not counted on, beside the whole one."""
+    whole, own = (Tokenizer.from_file(str(folder / "tokenizer.json")) for folder in (full, model))
+    pieces, left = whole.get_vocab(), own.get_vocab()
+    kept = {place for piece, place in pieces.items() if piece in left}
+    for name, texts in _unseen(data).items():
+        before, after = (
+            [piece for each in one.encode_batch_fast(texts, add_special_tokens=False) for piece in each.ids]
+            for one in (whole, own)
+        )
+        share = np.mean([place in kept for place in before])
+        unknown = [ids.count(names["<unk>"]) / len(ids) for names, ids in ((pieces, before), (left, after))]
+        print(
+            f"{name}: {len(texts):,} texts, {len(before):,} pieces, {share:.2%} kept; "
+            f"{len(after) / len(before) - 1:+.2%} pieces, {unknown[1]:.3%} unknown ({unknown[0]:.3%} before)",
+            flush=True,
+        )
+
+
+def _unseen(data: Path) -> dict[str, list[str]]:
+    def columns(name: str, *wanted: str) -> list[str]:
+        return [text for column in read_table(file(data, name), wanted).values() for text in column]
+
+    pair = ("sentence1", "sentence2")
+    found = {read: read_retrieval(data / "retrieval" / read) for read in ("korquad", "cranfield")}
+    return {
+        **{name: [*each.corpus.values(), *each.queries.values()] for name, each in found.items()},
+        "KorSTS dev and test": [text for part in ("dev", "test") for text in columns(f"sts/korsts-{part}", *pair)],
+        "STS12 to STS14": [text for year in (12, 13, 14) for text in columns(f"sts/sts{year}", *pair)],
+        "StackOverflow titles": columns("clustering/stackoverflow", "text"),
+        "titles of Korean books": columns("books/korean-books", "title"),
+    }
 
 
 def teachers(english: Path, own: Path, data: Path, device: str | None) -> None:

@@ -17,8 +17,10 @@
     python -u -m recipes.ko_en_small.run chosen BASE OUT [OUT2 ...] SILVER DATA    what shares give on sets kept back
     python -u -m recipes.ko_en_small.run blend BASE OUT [OUT2 ...] MODEL --share 0.5    weights in between
     python -u -m recipes.ko_en_small.run blend BASE OUT MODEL --share 1 1 0.7 0.65    words, thirds of the layers
+    python -u -m recipes.ko_en_small.run widen E5 MODEL OUT                  characters that `base` once left out
     python -u -m recipes.ko_en_small.run evaluate MODEL DATA OUT.json [--device cpu]
     python -u -m recipes.ko_en_small.run smaller MODEL DATA                  fewer components, and fewer bits of each
+    python -u -m recipes.ko_en_small.run covered E5 MODEL DATA               the pruned vocabulary on unseen text
     python -u -m recipes.ko_en_small.run teachers MPNET OUT DATA             two teachers alone and together
     python -u -m recipes.ko_en_small.run pack MODEL PARTS --parts 2          parts that fit the limits of a transfer
     python -u -m recipes.ko_en_small.run unpack PARTS OUT
@@ -37,10 +39,8 @@ from pathlib import Path
 from typing import Any
 
 from munjang import BiEncoder, Dataset, train
-from munjang.checkpoint.prune import prune
 from munjang.cli.train import settings
 from munjang.data.examples import Examples
-from munjang.data.tables import read_texts
 from munjang.errors import unknown
 from munjang.training.run import is_begun
 from recipes.ko_en_small.asked import asked
@@ -49,13 +49,13 @@ from recipes.ko_en_small.data import Sets, joined, read
 from recipes.ko_en_small.gathered import gathered
 from recipes.ko_en_small.judges import judge, korean_silver, tutor
 from recipes.ko_en_small.last import OF_SEARCH, last
-from recipes.ko_en_small.measure import chosen, measure, smaller, teachers
+from recipes.ko_en_small.measure import chosen, covered, measure, smaller, teachers
 from recipes.ko_en_small.settings import ROUND, neighbourhoods
 from recipes.ko_en_small.silver import scored_silver, scorer, silver
+from recipes.ko_en_small.words import base, widen
 from recipes.weights import blend, pack, unpack
 
 Stage = tuple[Path, Callable[[], None]]  # what it makes, and how
-LINES = 307_000  # of each language: what the pieces are counted on
 # The third round goes on from the first one, with what teaches similarity
 THIRD = {"learning_rate": 6e-5, "seed": 11}
 WITHOUT = ["questions", "passages", "korean"]
@@ -64,18 +64,6 @@ ALONE = {"max_steps": 2200, "learning_rate": 8e-5, "seed": 11}  # the last round
 AGAIN = {"max_steps": 1000, "seed": 6, "batch_tokens": 262_144}
 GENTLE = {"max_steps": 1200, "learning_rate": 5e-5, "dropout": 0.0, "batch_tokens": 262_144}
 JUDGES = (1, 2, 3)  # seeds
-
-
-def base(model: Path, data: Path, out: Path) -> None:
-    """Prune the vocabulary to the pieces that Korean and English text uses at least twice."""
-    texts: list[str] = []
-    for name in ("en-sentences", "ko-reviews"):
-        texts += [line for line, _ in zip(read_texts(data / f"text/{name}.txt.xz"), range(LINES), strict=False)]
-    encoder = BiEncoder.load(model, "cpu", "float32")
-    report = prune(encoder.model, texts, min_count=2)
-    print(report, flush=True)
-    encoder.prompts = {}  # no prompt needed
-    encoder.save(out)
 
 
 def datasets(sets: Sets, teacher: Any, start: BiEncoder, silver: list[Examples]) -> dict[str, list[Dataset]]:
@@ -198,6 +186,7 @@ def everything(e5: Path, mpnet: Path, korean: Path, reranker: Path, data: Path, 
 STAGES: dict[str, Callable[..., None]] = {
     "all": everything,
     "base": base,
+    "widen": widen,
     "scorer": scorer,
     "silver": silver,
     "asked": asked,
@@ -211,6 +200,7 @@ STAGES: dict[str, Callable[..., None]] = {
     "blend": blend,
     "evaluate": measure,
     "smaller": smaller,
+    "covered": covered,
     "teachers": teachers,
     "pack": pack,
     "unpack": unpack,

@@ -9,6 +9,8 @@ import torch
 from safetensors.torch import load_file
 
 from munjang import BiEncoder, CrossEncoder
+from munjang.checkpoint.prune import prune
+from recipes.ko_en_small.words import korean_characters, pieces, widen
 from recipes.weights import blend, pack, shares, unpack
 
 TEXTS = ["a cat sleeps", "고양이가 잔다"]
@@ -68,3 +70,23 @@ def test_packed_and_unpacked(make: Callable[..., Path], tmp_path: Path, parts: i
     pairs = list(zip(TEXTS, reversed(TEXTS), strict=True))
     before, after = (CrossEncoder.load(tmp_path / name, "cpu").predict(pairs) for name in ("model", "again"))
     assert np.abs(before - after).max() < 1e-3  # half precision on the way
+
+
+def test_characters_come_back(make: Callable[..., Path], tmp_path: Path) -> None:
+    """A model that was pruned of a Korean character and moved since reads it again; what it learned stays."""
+    full = make("xlm-roberta")
+    encoder = BiEncoder.load(full, "cpu", "float32")
+    characters = korean_characters(pieces(encoder))
+    prune(encoder.model, TEXTS)
+    encoder.save(tmp_path / "pruned")
+    lost = [piece for piece in characters if piece not in pieces(encoder)]
+    assert lost
+    model = moved(tmp_path / "pruned", tmp_path / "trained", 0.05)
+    widen(full, model, tmp_path / "wide")
+    before, after = (BiEncoder.load(folder, "cpu", "float32") for folder in (model, tmp_path / "wide"))
+    assert set(lost) <= pieces(after).keys()
+    assert np.abs(before.encode(TEXTS) - after.encode(TEXTS)).max() < 1e-6
+    start = BiEncoder.load(full, "cpu", "float32")
+    rows = [each.network.state_dict()["encoder.embeddings.word.weight"] for each in (start, after)]
+    places = [[pieces(each)[piece] for piece in lost] for each in (start, after)]
+    assert torch.equal(rows[0][places[0]], rows[1][places[1]])

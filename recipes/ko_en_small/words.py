@@ -1,0 +1,59 @@
+"""The vocabulary of ko-en-small: what Korean and English text uses, and every character that Korean text may have."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+from munjang import BiEncoder
+from munjang.checkpoint.prune import prune
+from munjang.checkpoint.vocabulary import pieces_of
+from munjang.data.tables import read_texts
+
+LINES = 307_000  # of each language: what the pieces are counted on
+WORDS = "embeddings.word.weight"  # ends the name of the table
+
+
+def base(model: Path, data: Path, out: Path) -> None:
+    """Prune the vocabulary to the pieces that Korean and English text uses at least twice, and Korean's characters."""
+    texts: list[str] = []
+    for name in ("en-sentences", "ko-reviews"):
+        texts += [line for line, _ in zip(read_texts(data / f"text/{name}.txt.xz"), range(LINES), strict=False)]
+    encoder = BiEncoder.load(model, "cpu", "float32")
+    report = prune(encoder.model, texts, korean_characters(pieces(encoder)), min_count=2)
+    print(report, flush=True)
+    encoder.prompts = {}  # no prompt needed
+    encoder.save(out)
+
+
+def widen(full: Path, model: Path, out: Path) -> None:
+    """Characters that a trained model's vocabulary was pruned of come back, with the vectors that they had."""
+    whole, trained = (BiEncoder.load(folder, "cpu", "float32") for folder in (full, model))
+    had, left = pieces(whole), pieces(trained)
+    kept = [*(had.keys() & left.keys()), *korean_characters(had)]
+    print(prune(whole.model, kept[:1], kept), flush=True)
+    state, weights = whole.network.state_dict(), trained.network.state_dict()
+    table = next(name for name in state if name.endswith(WORDS))
+    places = {piece: place for piece, place in pieces(whole).items() if piece in left}
+    words = state[table].clone()
+    words[list(places.values())] = weights[table][[left[piece] for piece in places]]
+    whole.network.load_state_dict({**weights, table: words})
+    whole.prompts = trained.prompts
+    whole.save(out)
+
+
+def pieces(encoder: BiEncoder) -> dict[str, int]:
+    """Every piece of the vocabulary with its number."""
+    return pieces_of(json.loads(encoder.model.tokenizer.rust.to_str()))
+
+
+def korean_characters(vocabulary: Iterable[str]) -> list[str]:
+    """Its pieces of one character: those of the Korean standard (Hanja, brackets, signs), and all syllables."""
+    return [piece for piece in vocabulary if len(piece) == 1 and _is_korean(piece)]
+
+
+def _is_korean(character: str) -> bool:
+    try:
+        character.encode("euc_kr")  # KS X 1001
+    except UnicodeEncodeError:
+        return "가" <= character <= "힣"
+    return True
