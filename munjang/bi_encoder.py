@@ -229,9 +229,12 @@ class BiEncoder:
             raise unknown("similarity", name, SIMILARITIES)
         self._similarity_name = name
 
-    def calibrate(self, texts: Iterable[str]) -> Floats:
-        """Measure the range of each component over typical texts, for precision int8 and uint8; `save` keeps it."""
-        self.ranges = precisions.measure(self.encode(as_texts(texts), truncate_dim=self.width))
+    def calibrate(self, texts: Iterable[str], one_range: bool = False) -> Floats:
+        """Measure the range of each component over typical texts, for precision int8 and uint8; `save` keeps it.
+
+        `one_range`: the same for all, around zero: int8 codes then have the cosines of the vectors, or nearly so.
+        """
+        self.ranges = precisions.measure(self.encode(as_texts(texts), truncate_dim=self.width), one_range)
         return self.ranges
 
     @property

@@ -77,7 +77,7 @@ def _load(name: str, source: Path, texts: Path | None) -> BiEncoder | CrossEncod
     model = BiEncoder.load(source, "cpu", "float32")
     model.model.config = {**model.model.config, "matryoshka_dimensions": MATRYOSHKA}
     if texts is not None:
-        model.calibrate(list(islice(read_texts(texts), MAX_TEXTS)))
+        model.calibrate(list(islice(read_texts(texts), MAX_TEXTS)), one_range=True)
     return model
 
 

@@ -1,7 +1,9 @@
 """Vectors in fewer bits: float32, float16, int8, uint8, and one bit a component.    B texts, D width.
 
 int8 and uint8 spread the range of each component, which is measured once over many texts and kept with the model,
-over 256 steps. The range of the batch at hand would give the same text another code in every batch.
+over 256 steps. The range of the batch at hand would give the same text another code in every batch. A range for each
+component, as sentence-transformers has it, moves and stretches them all differently, and cosines of int8 codes with
+them; one range around zero for all leaves the cosines as they are.
 """
 
 from collections.abc import Callable
@@ -54,8 +56,10 @@ def quantize(vectors_BD: Floats, precision: str, ranges_2D: Floats | None) -> Ar
     return PRECISIONS[precision](vectors_BD, ranges[:, :width])
 
 
-def measure(vectors_BD: Floats) -> Floats:
-    """The smallest and the largest value of each component: [2, D]."""
+def measure(vectors_BD: Floats, one_range: bool = False) -> Floats:
+    """The smallest and the largest value of each component [2, D]; of all of them, up to the sign, as `one_range`."""
     if vectors_BD.ndim != 2 or len(vectors_BD) < 2:
         raise InputError("Ranges need at least two texts; a few thousand typical ones are better.")
+    if one_range:
+        vectors_BD = np.full((1, vectors_BD.shape[1]), np.abs(vectors_BD).max()) * [[-1.0], [1.0]]
     return np.stack([vectors_BD.min(0), vectors_BD.max(0)]).astype(np.float32)

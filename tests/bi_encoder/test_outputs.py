@@ -9,6 +9,7 @@ import torch
 
 from munjang import BiEncoder
 from munjang.errors import InputError
+from munjang.nn import precision
 from munjang.nn.similarity import unit
 from tests.bi_encoder.given import TEXTS
 from tests.seen import tokens_seen
@@ -118,3 +119,21 @@ def test_calibrate_save_and_load(make: Callable[..., Path], tmp_path: Path) -> N
     for bad in ("one text", ["one text"], []):
         with pytest.raises(InputError):
             model.calibrate(bad)
+
+
+def test_one_range_keeps_cosines(make: Callable[..., Path]) -> None:
+    """A range of its own moves each component: what texts have in common is gone, and their cosines with it."""
+    model, texts = BiEncoder.load(make("bert")), mixed(60, longest=20)
+    vectors = model.encode(texts, normalize=True)
+
+    def off() -> float:
+        codes = model.encode(texts, precision="int8", normalize=True).astype(np.float32)
+        codes /= np.linalg.norm(codes, axis=1, keepdims=True)
+        return float(np.abs(codes @ codes.T - vectors @ vectors.T).max())
+
+    model.ranges = precision.measure(vectors)
+    by_component = off()
+    ranges = model.calibrate(texts, one_range=True)
+    assert np.array_equal(ranges, np.abs(model.encode(texts)).max() * np.repeat([[-1], [1]], 32, axis=1))
+    model.ranges = precision.measure(vectors, one_range=True)
+    assert off() < 0.02 < 0.2 < by_component
