@@ -2,7 +2,7 @@
 
 import re
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +32,7 @@ def blend(start: Path, *folders: Path, share: float | Sequence[float]) -> None:
         save_file(mixed, made / "model.safetensors", {"format": "pt"})
 
 
-def shares(names: Iterable[str], given: Sequence[float]) -> dict[str, float]:
+def shares(names: Collection[str], given: Sequence[float]) -> dict[str, float]:
     """The share of each weight."""
     layer_of = {name: int(found[1]) for name in names if (found := LAYER.search(name))}
     outside, *parts = given if len(given) > 1 else [given[0]] * 2

@@ -110,7 +110,7 @@ def _unseen(data: Path) -> dict[str, list[str]]:
         return [text for column in read_table(file(data, name), wanted).values() for text in column]
 
     pair = ("sentence1", "sentence2")
-    found = {read: read_retrieval(data / "retrieval" / read) for read in ("korquad", "cranfield")}
+    found = {name: read_retrieval(data / "retrieval" / name) for name in ("korquad", "cranfield")}
     return {
         **{name: [*each.corpus.values(), *each.queries.values()] for name, each in found.items()},
         "KorSTS dev and test": [text for part in ("dev", "test") for text in columns(f"sts/korsts-{part}", *pair)],
