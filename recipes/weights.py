@@ -22,7 +22,7 @@ def blend(start: Path, *folders: Path, share: float | Sequence[float]) -> None:
     """
     *trained, out = folders
     first, *others = (load_file(folder / "model.safetensors") for folder in (start, *trained))
-    share_of = shares(others[0], [share] if isinstance(share, float) else share)
+    share_of = shares(others[0], [share] if isinstance(share, int | float) else share)
     mixed = {
         name: first[name].float().lerp(torch.stack([other[name].float() for other in others]).mean(0), share_of[name])
         for name in others[0]

@@ -60,6 +60,8 @@ def measure(vectors_BD: Floats, one_range: bool = False) -> Floats:
     """The smallest and the largest value of each component [2, D]; of all of them, up to the sign, as `one_range`."""
     if vectors_BD.ndim != 2 or len(vectors_BD) < 2:
         raise InputError("Ranges need at least two texts; a few thousand typical ones are better.")
+    low, high = vectors_BD.min(0), vectors_BD.max(0)
     if one_range:
-        vectors_BD = np.full((1, vectors_BD.shape[1]), np.abs(vectors_BD).max()) * [[-1.0], [1.0]]
-    return np.stack([vectors_BD.min(0), vectors_BD.max(0)]).astype(np.float32)
+        high = np.full_like(high, max(-low.min(), high.max()))
+        low = -high
+    return np.stack([low, high]).astype(np.float32)

@@ -82,6 +82,7 @@ def prepared(
     if not set(OF_SEARCH) <= set(without):
         finder = BiEncoder.load(kept)
         found |= _search(sets, finder)
+    if "ranked" not in without:
         found["ranked"] = [_ranked(sets.passages[-len(MADE) :], finder, CrossEncoder.load(reranker))]
     return [each for name in PARTS if name not in without for each in found[name]]
 

@@ -1,12 +1,10 @@
 """The vocabulary of ko-en-small: what Korean and English text uses, and every character that Korean text may have."""
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 
 from munjang import BiEncoder
 from munjang.checkpoint.prune import prune
-from munjang.checkpoint.vocabulary import pieces_of
 from munjang.data.tables import read_texts
 
 LINES = 307_000  # of each language: what the pieces are counted on
@@ -30,7 +28,7 @@ def widen(full: Path, model: Path, out: Path) -> None:
     whole, trained = (BiEncoder.load(folder, "cpu", "float32") for folder in (full, model))
     had, left = pieces(whole), pieces(trained)
     kept = [*(had.keys() & left.keys()), *korean_characters(had)]
-    print(prune(whole.model, kept[:1], kept), flush=True)
+    print(prune(whole.model, ["."], kept), flush=True)  # by `kept`; a text there has to be, and its pieces stay too
     state, weights = whole.network.state_dict(), trained.network.state_dict()
     table = next(name for name in state if name.endswith(WORDS))
     places = {piece: place for piece, place in pieces(whole).items() if piece in left}
@@ -43,7 +41,8 @@ def widen(full: Path, model: Path, out: Path) -> None:
 
 def pieces(encoder: BiEncoder) -> dict[str, int]:
     """Every piece of the vocabulary with its number."""
-    return pieces_of(json.loads(encoder.model.tokenizer.rust.to_str()))
+    found: dict[str, int] = encoder.model.tokenizer.rust.get_vocab()
+    return found
 
 
 def korean_characters(vocabulary: Iterable[str]) -> list[str]:
