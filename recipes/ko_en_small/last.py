@@ -7,7 +7,9 @@ theirs: similarity that is learned on sentences of one length spoils what a ques
 And a re-ranker, which reads a question and a passage together, says how far the encoder's own errors are wrong.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +28,10 @@ from recipes.ko_en_small.settings import ROUND, neighbourhoods
 from recipes.ko_en_small.silver import scored_silver
 
 LAST = replace(ROUND, max_steps=2000, learning_rate=6e-5)
-PARTS = ("sts", "silver", "korean", "triplets", "aligned", "translations", "english", "held", "search", "ranked")
-OF_SEARCH = PARTS[-3:]
+OF_SEARCH = ("held", "search", "ranked")
+PARTS = ("sts", "silver", "neighbours", "korean", "triplets", "aligned", "translations", "english", *OF_SEARCH)
+MEDICAL = "MedQuAD"
+OWN = {"target": "own"}  # a text keeps its own vector
 SEARCHED = 64  # questions of a batch, whose passages are about the same thing
 MAX_RANKED = 20_000  # questions of a kind with candidates
 # the re-ranker's logits of a right passage and a wrong one lie 13 apart, cosines 0.1
@@ -46,66 +50,86 @@ def last(
     without: list[str],
 ) -> None:
     """Go on from `begin`; questions and passages stay where `kept` has them."""
-    chosen = prepared(begin, kept, tutor, reranker, silver, data, without)
-    config = replace(LAST, output=str(out), accumulate=len(chosen), resume=is_begun(out), **changes)
-    train(BiEncoder.load(begin, dtype="float32"), chosen, config=config)
+    config = replace(LAST, output=str(out), resume=is_begun(out), **changes)
+    chosen = prepared(begin, kept, tutor, reranker, silver, data, without, config.max_steps)
+    train(BiEncoder.load(begin, dtype="float32"), chosen, config=replace(config, accumulate=len(chosen)))
 
 
 def prepared(
-    begin: Path, kept: Path, tutor: Path, reranker: Path, silver: Path, data: Path, without: list[str]
+    begin: Path,
+    kept: Path,
+    tutor: Path,
+    reranker: Path,
+    silver: Path,
+    data: Path,
+    without: list[str],
+    steps: int | None = None,
 ) -> list[Dataset]:
-    """What it learns from, one batch of each an update."""
+    """What it learns from, one batch of each an update; teachers read no more of it than `steps` updates take."""
     for name in without:
         if name not in PARTS:
             raise unknown("part of the data", name, PARTS)
-    sets, judged = read(data, silver), scored_silver(silver)
+    sets = read(data, silver)
     print(sets, flush=True)
-    own = BiEncoder.load(begin)
+    own, finder = BiEncoder.load(begin), BiEncoder.load(kept)
     both = Both(BiEncoder.load(tutor), own)
-    scored = [*rescored(both, judged.pairs, judged.english), neighbours(both, data)]
-    korean = read_korean_silver(silver / "silver-ko.tsv")
-    found = {
-        "sts": [
-            Dataset(data=softened(both, sets.sts[0], data), objective="cosent", batch_size=192),
-            Dataset(data=sets.sts[1], objective="cosent", batch_size=96),
-        ],
-        "silver": [Dataset(data=each, objective="cosent", batch_size=192) for each in scored],
-        "korean": [Dataset(data=korean, objective="cosent", batch_size=256)],
-        "triplets": [Dataset(data=joined("NLI triplets", sets.triplets), objective="in_batch", batch_size=128)],
-        "aligned": [
-            Dataset(data=each, objective="embedding_cosine", teacher=own, batch_size=192, sampler="random")
+    few = partial(_few, steps=steps)
+
+    def ranks(parts: list[Examples], size: int = 192) -> list[Dataset]:
+        return [Dataset(data=each, objective="cosent", batch_size=size) for each in parts]
+
+    def judged() -> list[Examples]:
+        found = scored_silver(silver)
+        return rescored(both, found.pairs, found.english)
+
+    makers: dict[str, Callable[[], list[Dataset]]] = {
+        "sts": lambda: [*ranks([softened(both, sets.sts[0], data)]), *ranks(sets.sts[1:], 96)],
+        "silver": lambda: ranks(judged()),
+        "neighbours": lambda: ranks([neighbours(both, data)]),
+        "korean": lambda: ranks([read_korean_silver(silver / "silver-ko.tsv")], 256),
+        "triplets": lambda: [Dataset(data=joined("NLI triplets", sets.triplets), objective="in_batch", batch_size=128)],
+        "aligned": lambda: [
+            Dataset(data=few(each, 192), objective="embedding_cosine", teacher=own, batch_size=192, sampler="random")
             for each in sets.translations
         ],
-        "translations": [neighbourhoods(sets.translations[0], 192, both, target="first")],
-        "english": [neighbourhoods(sets.english[0], 192, both)],
+        "translations": lambda: [neighbourhoods(few(sets.translations[0], 192), 192, both, target="first")],
+        "english": lambda: [neighbourhoods(few(sets.english[0], 192), 192, both)],
+        "held": lambda: [
+            Dataset(data=few(each, 48), objective="embedding_cosine", teacher=finder, options=OWN, batch_size=48)
+            for each in _asked(sets)
+        ],
+        "search": lambda: [
+            Dataset(data=each, objective="in_batch", batch_size=SEARCHED, sampler="in_order")
+            for each in _grouped(sets, finder)
+        ],
+        "ranked": lambda: [
+            _ranked([few(each, 12) for each in sets.passages[-len(MADE) :]], finder, CrossEncoder.load(reranker))
+        ],
     }
-    if not set(OF_SEARCH) <= set(without):
-        finder = BiEncoder.load(kept)
-        found |= _search(sets, finder)
-    if "ranked" not in without:
-        found["ranked"] = [_ranked(sets.passages[-len(MADE) :], finder, CrossEncoder.load(reranker))]
-    return [each for name in PARTS if name not in without for each in found[name]]
+    return [each for name in PARTS if name not in without for each in makers[name]()]
 
 
-def _search(sets: Sets, kept: BiEncoder) -> dict[str, list[Dataset]]:
-    """Questions and passages: where they are, and which belong together among passages about the same thing.
+def _few(examples: Examples, size: int, steps: int | None) -> Examples:
+    """As many rows as so many updates with batches of `size` take, by chance."""
+    count = len(examples) if steps is None else steps * size
+    return examples.take(np.sort(np.random.default_rng(2).permutation(len(examples))[:count]).tolist())
 
-    Only passages that share no sentence may be told apart. MedQuAD has the longest English texts: a part of its own.
-    """
+
+def _asked(sets: Sets) -> list[Examples]:
+    """Questions and passages. MedQuAD has the longest English texts: a part of its own."""
     *documents, gathered = sets.passages
-    questions = [each for each in sets.questions if each.name != "MedQuAD"]
-    medical = [each for each in sets.questions if each.name == "MedQuAD"]
-    apart = [each for each in sets.passages if each.name in MADE] + medical
-    grouped = [each.take(by_topic(kept.encode(list(each.texts[1]), progress=True), SEARCHED)) for each in apart]
-    return {
-        "held": [
-            Dataset(data=each, objective="embedding_cosine", teacher=kept, options={"target": "own"}, batch_size=48)
-            for each in (joined("questions and passages", [*documents, *questions]), gathered, *medical)
-        ],
-        "search": [
-            Dataset(data=each, objective="in_batch", batch_size=SEARCHED, sampler="in_order") for each in grouped
-        ],
-    }
+    questions = [each for each in sets.questions if each.name != MEDICAL]
+    return [joined("questions and passages", [*documents, *questions]), gathered, *_medical(sets)]
+
+
+def _grouped(sets: Sets, kept: BiEncoder) -> list[Examples]:
+    """Passages about the same thing follow each other. Only those that share no sentence may be told apart."""
+    apart = [each for each in sets.passages if each.name in MADE] + _medical(sets)
+    return [each.take(by_topic(kept.encode(list(each.texts[1]), progress=True), SEARCHED)) for each in apart]
+
+
+def _medical(sets: Sets) -> list[Examples]:
+    return [each for each in sets.questions if each.name == MEDICAL]
 
 
 def _ranked(parts: list[Examples], finder: BiEncoder, reranker: CrossEncoder) -> Dataset:

@@ -10,8 +10,9 @@ from safetensors.torch import load_file
 
 from munjang import BiEncoder, CrossEncoder
 from munjang.checkpoint.prune import prune
+from munjang.errors import InputError
 from recipes.ko_en_small.words import korean_characters, pieces, widen
-from recipes.weights import blend, pack, shares, unpack
+from recipes.weights import added, blend, difference, mixed, pack, shares, unpack
 
 TEXTS = ["a cat sleeps", "고양이가 잔다"]
 
@@ -41,6 +42,53 @@ def test_a_blend_by_parts_of_the_network(tiny_bert: Path, tmp_path: Path) -> Non
     for name in found:
         share = next((share for layer, share in enumerate((0.5, 1.0, 1.5)) if f"layer.{layer}." in name), 0.0)
         assert torch.allclose(found[name], start[name] + 0.2 * share, atol=1e-6)
+
+
+def test_a_mix_goes_several_ways(tiny_bert: Path, tmp_path: Path) -> None:
+    one, other = moved(tiny_bert, tmp_path / "one", 0.2), moved(tiny_bert, tmp_path / "other", 0.4)
+    mixed(tiny_bert, {one: [0.5], other: [0.0, -0.1, 0.0, 0.0]}, tmp_path / "mix")
+    start, found = (load_file(folder / "model.safetensors") for folder in (tiny_bert, tmp_path / "mix"))
+    for name in found:
+        assert torch.allclose(found[name], start[name] + (0.06 if "layer.0." in name else 0.1), atol=1e-6)
+    mixed(one, {}, tmp_path / "none")
+    assert all(
+        torch.equal(*each)
+        for each in zip(
+            *(load_file(tmp_path / name / "model.safetensors").values() for name in ("one", "none")), strict=True
+        )
+    )
+
+
+def test_a_blend_of_what_is_not_there(tiny_bert: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"missing holds no model\.safetensors"):
+        blend(tiny_bert, tmp_path / "missing", tmp_path / "blend", share=0.5)
+    with pytest.raises(InputError, match="no part of one"):
+        added(tiny_bert, tmp_path, "one", tmp_path / "again")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_difference_brings_the_model_back(tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In files of a few bytes each; a change of any size in any row is 127 steps at most."""
+    monkeypatch.setattr("recipes.weights.PART_BYTES", 40_000)
+    model = BiEncoder.load(tiny_bert, "cpu", "float32")
+    model.save(tmp_path / "start")
+    random = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for parameter in model.network.parameters():
+            parameter.add_(torch.randn(parameter.shape, generator=random) * 0.05)
+    model.save(tmp_path / "one")
+    difference(tmp_path / "start", tmp_path / "one", tmp_path / "parts")
+    files = sorted((tmp_path / "parts").iterdir())
+    assert len(files) > 1
+    assert max(path.stat().st_size for path in files) == 40_000
+    assert sum(path.stat().st_size for path in files) < 0.4 * (tmp_path / "one/model.safetensors").stat().st_size
+    added(tmp_path / "start", tmp_path / "parts", "one", tmp_path / "again")
+    before, after, again = (load_file(tmp_path / name / "model.safetensors") for name in ("start", "one", "again"))
+    for name, tensor in after.items():
+        largest = (tensor - before[name]).abs().max()
+        assert (again[name] - tensor).abs().max() <= largest / 127 / 2 + 1e-6
+    vectors = [BiEncoder.load(tmp_path / name, "cpu", "float32").encode(TEXTS) for name in ("one", "again")]
+    assert np.abs(vectors[0] - vectors[1]).max() < 0.01
 
 
 def test_shares_of_equal_parts() -> None:

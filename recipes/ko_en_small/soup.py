@@ -1,0 +1,138 @@
+"""The last round several times side by side, on from trained weights, and what lies between them.
+
+    python -u -m recipes.ko_en_small.soup train WORK [--steps 1100] [--judges 3]    GPU, 20 minutes
+    python -u -m recipes.ko_en_small.soup look WORK "E1=0.25;E2=0.25" "E1=1,1,0.5,0.5;base=0,0,0.1,0.1"
+    python -u -m recipes.ko_en_small.soup mix WORK "E1=0.25;E2=0.25" OUT
+
+WORK holds folders: start (to go on from), kept (where questions and passages stay), base (the pruned vocabulary before
+any training), mpnet, korean (a plain encoder), reranker, data, and silver with asked.tsv and gathered.tsv. `train` adds
+E1, E2, ...; what is there already is not made again. For a machine that gives little at a time their differences to
+start are in WORK/ret (`recipes.weights.added` puts them together again). `look` prints Spearman x 100 of STSb and
+KorSTS dev and of crossed dev, nDCG@10 and recall@10 of KorQuAD and Cranfield; with --tests, the test sets too. A mix
+goes from start towards each model by one share, or by one for the words and one for each part of the layers.
+
+Trainings wait for the host, so two take little longer than one (CUDA's MPS: nvidia-cuda-mps-control -d).
+"""
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TypeAlias
+
+from munjang import BiEncoder, evaluate
+from munjang.errors import InputError
+from recipes.ko_en_small.data import crossed, file
+from recipes.weights import difference, mixed
+
+Jobs: TypeAlias = dict[Path, list[str | Path]]  # what is made, and the stage that makes it
+
+RUNS = {
+    "E1": ("learning_rate=1e-5", "layer_decay=1.25", "seed=21"),
+    "E2": ("learning_rate=1e-5", "layer_decay=1.25", "seed=22", "dropout=0.0"),
+    "E3": ("learning_rate=3e-5", "layer_decay=1.1", "seed=23"),
+    "E4": ("learning_rate=3e-5", "layer_decay=1.1", "seed=24", "dropout=0.0"),
+}
+WITHOUT = ("silver", "search")  # scored by another English model; told apart among passages about the same thing
+TAIL = 2000  # characters of a log that says what went wrong
+
+
+def train(work: Path, steps: int, judges: int) -> None:
+    """Judges and tutor side by side, then pairs, then the trainings side by side; what is there is not made again."""
+    data, silver = work / "data", work / "silver"
+    judged = [work / f"judge{seed}" for seed in range(1, judges + 1)]
+    jobs: Jobs = {work / "tutor": ["tutor", work / "mpnet", data, work / "tutor"]}
+    for seed, each in enumerate(judged, 1):
+        jobs[each] = ["judge", work / "korean", data, each, "--seed", str(seed)]
+    side_by_side(work, jobs)
+    pairs = silver / "silver-ko.tsv"
+    side_by_side(work, {pairs: ["korean", work / "start", *judged, data, pairs]})
+    given = [work / name for name in ("start", "kept", "tutor", "reranker", "silver", "data")]
+    changes = [f"max_steps={steps}", "batch_tokens=262144", "save_every=100000"]
+    side_by_side(
+        work,
+        {
+            work / name: ["last", *given, work / name, "--set", *changes, *own, "--without", *WITHOUT]
+            for name, own in RUNS.items()
+        },
+    )
+    for name in RUNS:
+        difference(work / "start", work / name, work / "ret")
+
+
+def side_by_side(work: Path, jobs: Jobs) -> None:
+    """Stages of recipes.ko_en_small.run by what they make, each in a process of its own, its words in WORK/NAME.log."""
+    running = []
+    for made, arguments in jobs.items():
+        if made.exists():
+            print(f"{made} is there", flush=True)
+            continue
+        log = work / f"{made.name}.log"
+        command = [sys.executable, "-u", "-m", "recipes.ko_en_small.run", *map(str, arguments)]
+        with log.open("wb") as output:
+            running.append((made, log, subprocess.Popen(command, stdout=output, stderr=output)))
+    failed = [(made, log) for made, log, process in running if process.wait()]
+    for made, log in failed:
+        print(log.read_text(errors="replace")[-TAIL:], f"{made} was not made: {log}", sep="\n", flush=True)
+    if failed:
+        raise InputError(f"{len(failed)} of {len(running)} stages failed; what they said is above.")
+    for made, *_ in running:
+        print(f"{made} is made", flush=True)
+
+
+def ways(work: Path, text: str) -> dict[Path, list[float]]:
+    """A mix as it is written: `E1=0.5;base=0,0,0.1,0.1`; an empty one is the start itself."""
+    found = {}
+    for part in filter(None, text.split(";")):
+        name, _, numbers = part.partition("=")
+        try:
+            found[work / name] = [float(number) for number in numbers.split(",")]
+        except ValueError:
+            raise InputError(f"A share in {part!r} is no number; write NAME=0.5 or NAME=1,1,0.7,0.65.") from None
+    return found
+
+
+def mix(work: Path, text: str, out: Path) -> None:
+    """The folder of one mix."""
+    mixed(work / "start", ways(work, text), out)
+
+
+def look(work: Path, texts: list[str], has_tests: bool, dtype: str | None) -> None:
+    """A line of scores for each mix."""
+    data = work / "data"
+    names = ["stsb-dev", "korsts-dev", *(["stsb-test", "korsts-test"] if has_tests else [])]
+    for text in texts:
+        with TemporaryDirectory() as folder:
+            mix(work, text, Path(folder) / "mix")
+            encoder = BiEncoder.load(Path(folder) / "mix", dtype=dtype)
+        scores = {name: evaluate(encoder, file(data, f"sts/{name}"), kind="sts").score for name in names}
+        scores["crossed"] = evaluate(encoder, crossed(data, "dev"), kind="sts").score
+        for name in ("korquad", "cranfield"):
+            metrics = evaluate(encoder, data / "retrieval" / name, kind="retrieval").metrics
+            scores |= {f"{name} {metric}": metrics[metric] for metric in ("ndcg@10", "recall@10")}
+        print(text or "start", {name: round(100 * score, 2) for name, score in scores.items()}, flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("action", choices=["train", "look", "mix"])
+    parser.add_argument("work", type=Path)
+    parser.add_argument("rest", nargs="*", help="mixes, and the folder of a mix")
+    parser.add_argument("--steps", type=int, default=1100)
+    parser.add_argument("--judges", type=int, default=3)
+    parser.add_argument("--tests", action="store_true", help="test sets too: not to choose by")
+    parser.add_argument("--dtype", default="float32")
+    options = parser.parse_args()
+    if options.action == "train":
+        train(options.work, options.steps, options.judges)
+    elif options.action == "look":
+        look(options.work, options.rest, options.tests, options.dtype)
+    elif len(options.rest) == 2:
+        mix(options.work, options.rest[0], Path(options.rest[1]))
+    else:
+        parser.error("mix takes a mix and the folder to write")
+
+
+if __name__ == "__main__":
+    main()

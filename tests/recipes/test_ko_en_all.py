@@ -1,0 +1,56 @@
+"""All of recipes/ko_en_small for real, from the data folder to the scores, with tiny models on made-up data.
+
+What it learns says nothing; that every stage reads what the one before wrote, does.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from munjang import BiEncoder
+from recipes.ko_en_small import judges, last, run, silver
+from recipes.ko_en_small.data import reported
+from recipes.ko_en_small.judges import read_korean_silver
+from tests.recipes import small_data
+
+pytest.importorskip("kiwipiepy")
+SMALL = {"max_steps": 1, "max_length": 64, "matryoshka": (32, 16), "matryoshka_weights": (1.0, 0.4)}
+
+
+@pytest.fixture
+def given(make: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Folders that `all` takes: e5, mpnet, korean, reranker, data; and settings for a few updates."""
+    monkeypatch.setattr(run, "ROUND", replace(run.ROUND, **SMALL))
+    monkeypatch.setattr(last, "LAST", replace(last.LAST, **SMALL))
+    for name in ("ALONE", "AGAIN", "GENTLE"):
+        monkeypatch.setattr(run, name, {**getattr(run, name), "max_steps": 1})
+    monkeypatch.setattr(silver, "SCORER", replace(silver.SCORER, epochs=1, max_length=64))
+    monkeypatch.setattr(judges, "TUTOR", replace(judges.TUTOR, max_steps=1, max_length=64))
+    models = [
+        make("xlm-roberta"),
+        make("mpnet"),
+        make("albert", kind="plain"),
+        make("bert", kind="cross", num_labels=1),
+    ]
+    return [*models, small_data.write(tmp_path / "data")]
+
+
+def test_from_the_data_to_the_scores(given: list[Path], tmp_path: Path) -> None:
+    work, data = tmp_path / "work", given[-1]
+    run.everything(*given, work)
+    reports = json.loads((work / "scores.json").read_text())["reports"]
+    assert {"korsts-test", "stsb-test", "crossed-dev", "korquad", "cranfield", "mixed-dev", "stackoverflow"} <= set(
+        reports
+    )
+    assert all(0 <= abs(each["score"]) <= 1 for each in reports.values())
+    start, model = (BiEncoder.load(work / name, "cpu") for name in ("base", "model"))
+    assert start.fingerprint != model.fingerprint
+    assert model.encode(["고양이가 잔다", "a cat sleeps"]).shape == (2, 32)
+    kept = {text for each in reported(data) for column in each.texts for text in column}
+    pairs = read_korean_silver(work / "silver/silver-ko.tsv")
+    assert len(pairs) > 100
+    assert kept.isdisjoint(pairs.texts[0])
+    assert kept.isdisjoint(pairs.texts[1])

@@ -1,0 +1,86 @@
+"""Trainings side by side: what runs, what is not run twice, and what a failure says."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from munjang import BiEncoder
+from munjang.errors import InputError
+from recipes.ko_en_small import soup
+from recipes.ko_en_small.soup import mix, side_by_side, ways
+
+
+@pytest.fixture
+def work(make: Callable[..., Path], tmp_path: Path) -> Path:
+    for name, seed in (("start", 1), ("E1", 2), ("E2", 3)):
+        BiEncoder.load(make("bert", seed=seed), "cpu", "float32").save(tmp_path / name)
+    return tmp_path
+
+
+def test_a_mix_as_it_is_written(work: Path) -> None:
+    assert ways(work, "E1=0.5;base=0,0,0.1,-0.1") == {work / "E1": [0.5], work / "base": [0, 0, 0.1, -0.1]}
+    assert ways(work, "") == {}
+    for text in ("E1", "E1=", "E1=half", "E1=1,,1"):
+        with pytest.raises(InputError, match="is no number"):
+            ways(work, text)
+
+
+def test_a_mix_is_a_model(work: Path) -> None:
+    mix(work, "E1=0.25;E2=0.5", work / "out")
+    start, one, two, found = (load_file(work / name / "model.safetensors") for name in ("start", "E1", "E2", "out"))
+    for name, tensor in found.items():
+        expected = start[name] + 0.25 * (one[name] - start[name]) + 0.5 * (two[name] - start[name])
+        assert torch.allclose(tensor, expected, atol=1e-6)
+    assert BiEncoder.load(work / "out", "cpu").encode(["a cat sleeps"]).shape[0] == 1
+
+
+def test_stages_run_and_are_not_run_again(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Real stages in processes of their own: parts of two models."""
+    jobs: soup.Jobs = {
+        work / f"parts{name}": ["pack", work / name, work / f"parts{name}", "--parts", "2"] for name in ("E1", "E2")
+    }
+    side_by_side(work, jobs)
+    assert all((made / "part1/weights.safetensors").exists() for made in jobs)
+    assert "partsE1 is made" in capsys.readouterr().out
+    side_by_side(work, jobs)
+    told = capsys.readouterr().out
+    assert "partsE1 is there" in told
+    assert "is made" not in told
+
+
+def test_a_stage_that_fails_says_why(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    jobs: soup.Jobs = {
+        work / "parts": ["pack", work / "E1", work / "parts"],
+        work / "blend": ["blend", work / "start", work / "nowhere", work / "blend"],
+    }
+    with pytest.raises(InputError, match="1 of 2 stages failed"):
+        side_by_side(work, jobs)
+    told = capsys.readouterr().out
+    assert "nowhere holds no model.safetensors" in told
+    assert "blend was not made" in told
+    assert (work / "parts/part0").exists()  # the other one was not stopped
+
+
+def test_every_training_gets_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The trainings take an H200; here each stage only checks its inputs and leaves an empty folder."""
+    for name in ("start", "kept", "base", "mpnet", "korean", "reranker", "data", "silver"):
+        (tmp_path / name).mkdir()
+    made: list[str] = []
+
+    def stages(work: Path, jobs: soup.Jobs) -> None:
+        for out, arguments in jobs.items():
+            missing = [each for each in arguments if isinstance(each, Path) and not each.exists()]
+            assert missing == [out]
+        for out in jobs:
+            out.mkdir()
+            made.append(out.name)
+
+    differences: list[str] = []
+    monkeypatch.setattr(soup, "side_by_side", stages)
+    monkeypatch.setattr(soup, "difference", lambda start, model, out: differences.append(model.name))
+    soup.train(tmp_path, steps=5, judges=2)
+    assert made == ["tutor", "judge1", "judge2", "silver-ko.tsv", *soup.RUNS]
+    assert differences == list(soup.RUNS)
