@@ -27,8 +27,9 @@
 
 MPNET is all-mpnet-base-v2, the English teacher; KOREAN a plain Korean encoder; RERANKER a re-ranker that was trained
 with the rounds before the last (recipes/ko_en_reranker), as the bundled ko-en-reranker was; BEGIN and KEPT are blends
-of those rounds. Each stage can be redone alone. `--set learning_rate=3e-5` and the like change a stage's settings,
-`--without silver neighbours` leaves parts of the data out.
+of those rounds; several last rounds side by side are what soup.py is for. Each stage can be redone alone.
+`--set learning_rate=3e-5` and the like change a stage's settings, `--without silver neighbours` leaves parts of the
+data out.
 """
 
 import argparse

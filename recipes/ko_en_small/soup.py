@@ -1,13 +1,15 @@
 """The last round several times side by side, on from trained weights, and what lies between them.
 
+    python -u -m recipes.ko_en_small.soup stage WORK E5 MPNET KOREAN DATA           on from the bundled models
     python -u -m recipes.ko_en_small.soup train WORK [--steps 1100] [--judges 3]    GPU, 20 minutes
     python -u -m recipes.ko_en_small.soup look WORK "E1=0.25;E2=0.25" "E1=1,1,0.5,0.5;base=0,0,0.1,0.1"
     python -u -m recipes.ko_en_small.soup mix WORK "E1=0.25;E2=0.25" OUT
 
 WORK holds folders: start (to go on from), kept (where questions and passages stay), base (the pruned vocabulary before
-any training), mpnet, korean (a plain encoder), reranker, data, and silver with asked.tsv and gathered.tsv. `train` adds
-E1, E2, ...; what is there already is not made again. For a machine that gives little at a time their differences to
-start are in WORK/ret (`recipes.weights.added` puts them together again). `look` prints Spearman x 100 of STSb and
+any training), mpnet, korean (a plain encoder), reranker, data, and silver with asked.tsv and gathered.tsv; `stage` puts
+them there, as links where it can. `train` adds E1, E2, ...; what is there already is not made again. For a machine that
+takes and gives little at a time: `tar chf - WORK | split -b 50M`, and the differences of the trainings to start are in
+WORK/ret (`recipes.weights.added` puts them together again). `look` prints Spearman x 100 of STSb and
 KorSTS dev and of crossed dev, nDCG@10 and recall@10 of KorQuAD and Cranfield; with --tests, the test sets too. A mix
 goes from start towards each model by one share, or by one for the words and one for each part of the layers.
 
@@ -22,20 +24,40 @@ from tempfile import TemporaryDirectory
 from typing import TypeAlias
 
 from munjang import BiEncoder, evaluate
+from munjang.checkpoint.bundled import FOLDER
 from munjang.errors import InputError
+from recipes.ko_en_small.asked import asked
 from recipes.ko_en_small.data import crossed, file
-from recipes.weights import difference, mixed
+from recipes.ko_en_small.gathered import gathered
+from recipes.ko_en_small.words import base
+from recipes.weights import blend, difference, mixed
 
 Jobs: TypeAlias = dict[Path, list[str | Path]]  # what is made, and the stage that makes it
 
+START = "ko-en-small"
 RUNS = {
     "E1": ("learning_rate=1e-5", "layer_decay=1.25", "seed=21"),
     "E2": ("learning_rate=1e-5", "layer_decay=1.25", "seed=22", "dropout=0.0"),
     "E3": ("learning_rate=3e-5", "layer_decay=1.1", "seed=23"),
     "E4": ("learning_rate=3e-5", "layer_decay=1.1", "seed=24", "dropout=0.0"),
 }
+KEPT = 0.6  # of the way to start: where questions find more (docs/results.md)
 WITHOUT = ("silver", "search")  # scored by another English model; told apart among passages about the same thing
 TAIL = 2000  # characters of a log that says what went wrong
+
+
+def stage(work: Path, e5: Path, mpnet: Path, korean: Path, data: Path) -> None:
+    """What `train` needs, on from the bundled models."""
+    (work / "silver").mkdir(parents=True, exist_ok=True)
+    base(e5, data, work / "base")
+    BiEncoder.load(START, "cpu", "float32").save(work / "start")
+    blend(work / "base", work / "start", work / "kept", share=KEPT)
+    asked(data, work / "silver/asked.tsv")
+    gathered(data, work / "silver/gathered.tsv")
+    links = {"mpnet": mpnet, "korean": korean, "data": data, "reranker": FOLDER / "ko-en-reranker"}
+    for name, target in links.items():
+        (work / name).unlink(missing_ok=True)
+        (work / name).symlink_to(target.resolve())
 
 
 def train(work: Path, steps: int, judges: int) -> None:
@@ -116,22 +138,24 @@ def look(work: Path, texts: list[str], has_tests: bool, dtype: str | None) -> No
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("action", choices=["train", "look", "mix"])
+    parser.add_argument("action", choices=["stage", "train", "look", "mix"])
     parser.add_argument("work", type=Path)
-    parser.add_argument("rest", nargs="*", help="mixes, and the folder of a mix")
+    parser.add_argument("rest", nargs="*", help="mixes, the folder of a mix, or what is staged")
     parser.add_argument("--steps", type=int, default=1100)
     parser.add_argument("--judges", type=int, default=3)
     parser.add_argument("--tests", action="store_true", help="test sets too: not to choose by")
     parser.add_argument("--dtype", default="float32")
     options = parser.parse_args()
-    if options.action == "train":
+    if options.action == "stage" and len(options.rest) == 4:
+        stage(options.work, *map(Path, options.rest))
+    elif options.action == "train":
         train(options.work, options.steps, options.judges)
     elif options.action == "look":
         look(options.work, options.rest, options.tests, options.dtype)
-    elif len(options.rest) == 2:
+    elif options.action == "mix" and len(options.rest) == 2:
         mix(options.work, options.rest[0], Path(options.rest[1]))
     else:
-        parser.error("mix takes a mix and the folder to write")
+        parser.error("mix takes a mix and the folder to write, stage takes E5 MPNET KOREAN DATA")
 
 
 if __name__ == "__main__":

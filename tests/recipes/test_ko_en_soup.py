@@ -11,6 +11,8 @@ from munjang import BiEncoder
 from munjang.errors import InputError
 from recipes.ko_en_small import soup
 from recipes.ko_en_small.soup import mix, side_by_side, ways
+from recipes.ko_en_small.words import base
+from tests.recipes import small_data
 
 
 @pytest.fixture
@@ -62,6 +64,29 @@ def test_a_stage_that_fails_says_why(work: Path, capsys: pytest.CaptureFixture[s
     assert "nowhere holds no model.safetensors" in told
     assert "blend was not made" in told
     assert (work / "parts/part0").exists()  # the other one was not stopped
+
+
+def test_what_is_staged(make: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second time too; a start that has moved from the base, and what is kept in between."""
+    pytest.importorskip("kiwipiepy")
+    data, e5, work = small_data.write(tmp_path / "data"), make("xlm-roberta"), tmp_path / "work"
+    base(e5, data, tmp_path / "trained")
+    trained = BiEncoder.load(tmp_path / "trained", "cpu", "float32")
+    with torch.no_grad():
+        for parameter in trained.network.parameters():
+            parameter.add_(0.1)
+    trained.save(tmp_path / "trained")
+    monkeypatch.setattr(soup, "START", str(tmp_path / "trained"))
+    for _ in range(2):
+        soup.stage(work, e5, make("mpnet"), make("albert", kind="plain"), data)
+    given = {"start", "kept", "base", "mpnet", "korean", "reranker", "data", "silver"}
+    assert {path.name for path in work.iterdir()} == given
+    assert all(path.resolve().is_dir() for path in work.iterdir())
+    start, kept, first = (load_file(work / name / "model.safetensors") for name in ("start", "kept", "base"))
+    for name, tensor in kept.items():
+        assert torch.allclose(tensor, first[name].lerp(start[name], soup.KEPT), atol=1e-6)
+    for name in ("asked", "gathered"):
+        assert len((work / f"silver/{name}.tsv").read_text().splitlines()) > 10
 
 
 def test_every_training_gets_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
