@@ -2,7 +2,7 @@
 
 import re
 import shutil
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
@@ -15,6 +15,7 @@ from munjang.errors import InputError
 
 Weights: TypeAlias = dict[str, torch.Tensor]
 Share: TypeAlias = float | Sequence[float]
+Way: TypeAlias = tuple[Path, Sequence[float]]  # a trained model, and the shares of it
 
 LAYER = re.compile(r"\blayer\.(\d+)\.")
 SCALE = "|scale"
@@ -29,19 +30,19 @@ def blend(start: Path, *folders: Path, share: Share) -> None:
     """
     *trained, out = folders
     given = [share] if isinstance(share, int | float) else share
-    mixed(start, {folder: [each / len(trained) for each in given] for folder in trained}, out)
+    mixed(start, [(folder, [each / len(trained) for each in given]) for folder in trained], out)
 
 
-def mixed(start: Path, ways: Mapping[Path, Sequence[float]], out: Path) -> None:
+def mixed(start: Path, ways: Sequence[Way], out: Path) -> None:
     """Weights that go from the start towards others, as far as the shares of each say; other files are the first's."""
-    first, others = _read(start), [_read(folder) for folder in ways]
+    first, others = _read(start), [_read(folder) for folder, _ in ways]
     found = {name: first[name].float() for name in (others or [first])[0]}  # a start may have a head besides
-    for other, given in zip(others, ways.values(), strict=True):
+    for other, (_, given) in zip(others, ways, strict=True):
         share_of = shares(found, given)
         for name, value in found.items():
             found[name] = value + share_of[name] * (other[name].float() - first[name].float())
     with replacing_folder(out) as made:  # never the trained weights alone, which a stopped copy would leave
-        shutil.copytree(next(iter(ways), start), made, dirs_exist_ok=True)
+        shutil.copytree(ways[0][0] if ways else start, made, dirs_exist_ok=True)
         save_file(found, made / "model.safetensors", {"format": "pt"})
 
 

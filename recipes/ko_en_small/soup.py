@@ -30,7 +30,7 @@ from recipes.ko_en_small.asked import asked
 from recipes.ko_en_small.data import crossed, file
 from recipes.ko_en_small.gathered import gathered
 from recipes.ko_en_small.words import base
-from recipes.weights import blend, difference, mixed
+from recipes.weights import Way, blend, difference, mixed
 
 Jobs: TypeAlias = dict[Path, list[str | Path]]  # what is made, and the stage that makes it
 
@@ -103,13 +103,13 @@ def side_by_side(work: Path, jobs: Jobs) -> None:
         print(f"{made} is made", flush=True)
 
 
-def ways(work: Path, text: str) -> dict[Path, list[float]]:
+def ways(work: Path, text: str) -> list[Way]:
     """A mix as it is written: `E1=0.5;base=0,0,0.1,0.1`; an empty one is the start itself."""
-    found = {}
+    found: list[Way] = []
     for part in filter(None, text.split(";")):
         name, _, numbers = part.partition("=")
         try:
-            found[work / name] = [float(number) for number in numbers.split(",")]
+            found.append((work / name, [float(number) for number in numbers.split(",")]))
         except ValueError:
             raise InputError(f"A share in {part!r} is no number; write NAME=0.5 or NAME=1,1,0.7,0.65.") from None
     return found

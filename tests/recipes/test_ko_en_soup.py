@@ -23,8 +23,8 @@ def work(make: Callable[..., Path], tmp_path: Path) -> Path:
 
 
 def test_a_mix_as_it_is_written(work: Path) -> None:
-    assert ways(work, "E1=0.5;base=0,0,0.1,-0.1") == {work / "E1": [0.5], work / "base": [0, 0, 0.1, -0.1]}
-    assert ways(work, "") == {}
+    assert ways(work, "E1=0.5;base=0,0,0.1,-0.1") == [(work / "E1", [0.5]), (work / "base", [0, 0, 0.1, -0.1])]
+    assert ways(work, "") == []
     for text in ("E1", "E1=", "E1=half", "E1=1,,1"):
         with pytest.raises(InputError, match="is no number"):
             ways(work, text)

@@ -32,6 +32,9 @@ def test_a_blend_lies_between(tiny_bert: Path, tmp_path: Path) -> None:
     start, found = (load_file(folder / "model.safetensors") for folder in (tiny_bert, tmp_path / "blend"))
     assert all(torch.allclose(found[name], start[name] + 0.15, atol=1e-6) for name in found)  # half of the mean of both
     assert BiEncoder.load(tmp_path / "blend", "cpu").encode(TEXTS).shape == (2, 32)
+    blend(tiny_bert, one, other, other, tmp_path / "blend", share=0.5)  # one of them twice
+    found = load_file(tmp_path / "blend/model.safetensors")
+    assert all(torch.allclose(found[name], start[name] + 0.5 / 3, atol=1e-6) for name in found)
 
 
 def test_a_blend_by_parts_of_the_network(tiny_bert: Path, tmp_path: Path) -> None:
@@ -46,11 +49,11 @@ def test_a_blend_by_parts_of_the_network(tiny_bert: Path, tmp_path: Path) -> Non
 
 def test_a_mix_goes_several_ways(tiny_bert: Path, tmp_path: Path) -> None:
     one, other = moved(tiny_bert, tmp_path / "one", 0.2), moved(tiny_bert, tmp_path / "other", 0.4)
-    mixed(tiny_bert, {one: [0.5], other: [0.0, -0.1, 0.0, 0.0]}, tmp_path / "mix")
+    mixed(tiny_bert, [(one, [0.5]), (other, [0.0, -0.1, 0.0, 0.0])], tmp_path / "mix")
     start, found = (load_file(folder / "model.safetensors") for folder in (tiny_bert, tmp_path / "mix"))
     for name in found:
         assert torch.allclose(found[name], start[name] + (0.06 if "layer.0." in name else 0.1), atol=1e-6)
-    mixed(one, {}, tmp_path / "none")
+    mixed(one, [], tmp_path / "none")
     assert all(
         torch.equal(*each)
         for each in zip(
