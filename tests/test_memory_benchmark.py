@@ -1,12 +1,12 @@
 """The benchmark of memory: texts that are all different, sums of notes, and one run of it."""
 
 import json
+import mmap
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from benchmarks import memory, memory_notes
@@ -35,20 +35,27 @@ def test_summary_by_hand() -> None:
     assert found["above_loaded_mb_by_tenths_of_rows"] == [30.0] * 5 + [40.0] * 5 + [45.0]
 
 
+def _hold(num_bytes: int) -> mmap.mmap:
+    """Pages of its own: what malloc gives may lie in memory that other tests have left to the process."""
+    held = mmap.mmap(-1, num_bytes)
+    for start in range(0, num_bytes, mmap.PAGESIZE):
+        held[start] = 1
+    return held
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux only")
 @pytest.mark.parametrize("can_reset", [True, False])
 def test_peak_since_then(can_reset: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was held before and given back is not counted; what is held later is, also where the kernel has no mark."""
     if not can_reset:
         monkeypatch.setattr(memory_notes, "RESET", tmp_path / "missing" / "clear_refs")
-    before = np.ones(25_000_000)  # 200 MB, given back at once
-    del before
+    _hold(200_000_000).close()
     peak = memory_notes.Peak()
     assert can_reset or peak.way == "samples"
     start = peak.look()
-    held = np.ones(12_500_000)
+    held = _hold(100_000_000)
     time.sleep(0.1)  # ten looks
-    del held
+    held.close()
     peak.is_over.set()
     assert 80 < peak.look() - start < 150
 

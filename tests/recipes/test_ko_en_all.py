@@ -17,7 +17,7 @@ from recipes.ko_en_small.judges import read_korean_silver
 from tests.recipes import small_data
 
 pytest.importorskip("kiwipiepy")
-SMALL = {"max_steps": 1, "max_length": 64, "matryoshka": (32, 16), "matryoshka_weights": (1.0, 0.4)}
+SMALL = {"max_steps": 1, "max_length": 24, "matryoshka": (32, 16), "matryoshka_weights": (1.0, 0.4)}
 
 
 @pytest.fixture
@@ -27,8 +27,9 @@ def given(make: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(last, "LAST", replace(last.LAST, **SMALL))
     for name in ("ALONE", "AGAIN", "GENTLE"):
         monkeypatch.setattr(run, name, {**getattr(run, name), "max_steps": 1})
-    monkeypatch.setattr(silver, "SCORER", replace(silver.SCORER, epochs=1, max_length=64))
-    monkeypatch.setattr(judges, "TUTOR", replace(judges.TUTOR, max_steps=1, max_length=64))
+    monkeypatch.setattr(run, "JUDGES", (1, 2))
+    monkeypatch.setattr(silver, "SCORER", replace(silver.SCORER, epochs=1, max_length=24))
+    monkeypatch.setattr(judges, "TUTOR", replace(judges.TUTOR, max_steps=1, max_length=24))
     models = [
         make("xlm-roberta"),
         make("mpnet"),
