@@ -9,7 +9,7 @@ And a re-ranker, which reads a question and a passage together, says how far the
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +71,7 @@ def prepared(
             raise unknown("part of the data", name, PARTS)
     sets = read(data, silver)
     print(sets, flush=True)
-    own, finder = BiEncoder.load(begin), BiEncoder.load(kept)
+    own, finder = BiEncoder.load(begin), cache(partial(BiEncoder.load, kept))  # for what is of search alone
     both = Both(BiEncoder.load(tutor), own)
     few = partial(_few, steps=steps)
 
@@ -95,15 +95,15 @@ def prepared(
         "translations": lambda: [neighbourhoods(few(sets.translations[0], 192), 192, both, target="first")],
         "english": lambda: [neighbourhoods(few(sets.english[0], 192), 192, both)],
         "held": lambda: [
-            Dataset(data=few(each, 48), objective="embedding_cosine", teacher=finder, options=OWN, batch_size=48)
+            Dataset(data=few(each, 48), objective="embedding_cosine", teacher=finder(), options=OWN, batch_size=48)
             for each in _asked(sets)
         ],
         "search": lambda: [
             Dataset(data=each, objective="in_batch", batch_size=SEARCHED, sampler="in_order")
-            for each in _grouped(sets, finder)
+            for each in _grouped(sets, finder())
         ],
         "ranked": lambda: [
-            _ranked([few(each, 12) for each in sets.passages[-len(MADE) :]], finder, CrossEncoder.load(reranker))
+            _ranked([few(each, 12) for each in sets.passages[-len(MADE) :]], finder(), CrossEncoder.load(reranker))
         ],
     }
     return [each for name in PARTS if name not in without for each in makers[name]()]
