@@ -5,7 +5,8 @@
 
 RESULTS.json is what `python -m recipes.ko_en_small.run evaluate munjang/models/ko-en-small DATA RESULTS.json` writes:
 reports: {set: {"main": metric, "score": 0..1}}. Scores are those of the shipped file, so ship once without them,
-measure, and ship again: the weights come out the same. --texts measures the ranges of int8 vectors on typical texts.
+measure, and ship again: the weights come out the same. --texts has typical texts: the ranges of int8 vectors are
+measured on them, and what rounding changes is made up for on the first of them (rounding.py).
 """
 
 import argparse
@@ -21,6 +22,7 @@ from munjang.checkpoint.describe import RERANK_WEIGHT
 from munjang.data.tables import read_texts
 from munjang.errors import InputError
 from recipes.card import card, notice
+from recipes.rounding import round_in_turn
 
 MOST_BYTES = 70_000_000  # of all bundled models together
 # What `load` computes in on an x86 CPU where no dtype is named. Vectors are kept and compared with those of other
@@ -29,7 +31,7 @@ CPU_DTYPES = {"bi": "float32", "cross": "int8"}
 # The re-ranker's share beside the retrieval's: it knows words and names, the encoder what is meant (docs/models.md)
 SHARE = 0.5
 MATRYOSHKA = [64, 128, 256]  # the server offers what config.json names
-MAX_TEXTS = 20_000
+MAX_TEXTS, MAX_ROUNDED = 20_000, 2000
 SHOWN = {
     "layers": "Layers",
     "width": "Width",
@@ -77,7 +79,9 @@ def _load(name: str, source: Path, texts: Path | None) -> BiEncoder | CrossEncod
     model = BiEncoder.load(source, "cpu", "float32")
     model.model.config = {**model.model.config, "matryoshka_dimensions": MATRYOSHKA}
     if texts is not None:
-        model.calibrate(list(islice(read_texts(texts), MAX_TEXTS)), one_range=True)
+        typical = list(islice(read_texts(texts), MAX_TEXTS))
+        round_in_turn(model, typical[:MAX_ROUNDED])
+        model.calibrate(typical, one_range=True)
     return model
 
 
@@ -106,7 +110,7 @@ def main() -> None:
     parser.add_argument("source", type=Path, metavar="FOLDER")
     parser.add_argument("results", type=Path, nargs="*", metavar="RESULTS.json")
     parser.add_argument(
-        "--texts", type=Path, help="typical texts, one a line, to measure the ranges of int8 vectors on"
+        "--texts", type=Path, help="typical texts, one a line: for the ranges of int8 vectors, and for rounding"
     )
     parser.add_argument("--dtype", choices=["float32", "int8"], help=f"on a CPU, by default (default: {CPU_DTYPES})")
     options = parser.parse_args()

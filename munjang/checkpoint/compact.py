@@ -23,7 +23,7 @@ CPU_DTYPE = "munjang_cpu_dtype"  # key of config.json: what such a folder is com
 def squeeze(encoder: Encoder, names: Names, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     """The tensors of an encoder under transformers' names, its linear layers and embedding tables in 8 bits."""
     found = dict(tensors)
-    exponents = _exponents(encoder)
+    exponents = exponents_of(encoder)
     # next to nothing on disk, and added to every token or logit: the two segments in 8 bits moved MiniLM's vectors five
     # times as far as its whole vocabulary did
     exact = (encoder.embeddings.segment, encoder.relative)
@@ -40,7 +40,7 @@ def squeeze(encoder: Encoder, names: Names, tensors: dict[str, Tensor]) -> dict[
     return found
 
 
-def _exponents(encoder: Encoder) -> dict[str, Tensor]:
+def exponents_of(encoder: Encoder) -> dict[str, Tensor]:
     """The equalisers by layer, found as `dtype="int8"` finds them: in float32 on a CPU, whatever this encoder is in."""
     with torch.device("meta"):
         twin = Encoder(encoder.shape).eval()

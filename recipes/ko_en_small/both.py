@@ -21,6 +21,7 @@ OWN = 0.7  # share of the first round's cosines, which spread half as far
 RANKS = (1, 2, 3, 4, 6, 9, 13, 20)
 SOFT = 0.3  # share of the teachers in the scores that people gave
 JUDGED = 0.4  # share of the cross-encoder's scores
+MAX_PAIRS = 160_000  # of neighbours: five rows each
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,8 @@ def neighbours(both: Both, data: Path) -> Examples:
     """Everyday sentences that have a translation, with more of their neighbours than the cross-encoder has read."""
     pairs = near(both, *everyday(data), seed=6, ranks=RANKS)
     assert pairs.korean is not None
-    first, second = pairs.first.tolist(), pairs.second.tolist()
+    kept = np.sort(np.random.default_rng(6).permutation(len(pairs.first))[:MAX_PAIRS])
+    first, second = pairs.first[kept].tolist(), pairs.second[kept].tolist()
     columns = [
         ([one[row] for row in first], [other[row] for row in second])
         for one in (pairs.english, pairs.korean)

@@ -117,7 +117,7 @@ def joined(name: str, parts: list[Examples]) -> Examples:
 
 def everyday(data: Path) -> tuple[list[str], list[str]]:
     """English and Korean of the general rows, without the Bible's."""
-    general = read_table(file(data, "parallel/en-ko-general"), ("en", "ko", "source"))
+    general = _general(data)
     rows = [row for row, source in enumerate(general["source"]) if not source.startswith("bible")]
     return _take(general["en"], rows), _take(general["ko"], rows)
 
@@ -133,7 +133,7 @@ def documented(data: Path, count: int, random: np.random.Generator) -> tuple[lis
 def translations(data: Path, max_docs: int, seed: int) -> list[Examples]:
     """English with Korean: everyday text, and a part of the documentation that people have translated."""
     random = np.random.default_rng(seed)
-    general = read_table(file(data, "parallel/en-ko-general"), ("en", "ko", "source"))
+    general = _general(data)
     is_bible = np.array([source.startswith("bible") for source in general["source"]])
     bible = random.permutation(np.flatnonzero(is_bible))[:MAX_BIBLE]
     rows = np.sort(np.concatenate([np.flatnonzero(~is_bible), bible]))
@@ -145,6 +145,22 @@ def translations(data: Path, max_docs: int, seed: int) -> list[Examples]:
         once(Examples(name, (_take(table["en"], chosen), _take(table["ko"], chosen)), ("en", "ko")))
         for name, table, chosen in parts
     ]
+
+
+def _general(data: Path) -> dict[str, list[str]]:
+    """Sentences that are not technical, with those of more.py where they are."""
+    columns = ("en", "ko", "source")
+    general, more = read_table(file(data, "parallel/en-ko-general"), columns), file(data, "parallel/en-ko-more")
+    if not more.exists():
+        return general
+    added = read_table(more, columns)
+    return {column: [*general[column], *added[column]] for column in columns}
+
+
+def headlines(data: Path) -> list[str]:
+    """Of Korean news, where more.py has put them."""
+    path = file(data, "text/ko-headlines")
+    return list(read_examples(path, texts=("text",)).texts[0]) if path.exists() else []
 
 
 def passages_of(data: Path, count: int, seed: int) -> Examples:

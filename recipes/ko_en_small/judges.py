@@ -18,7 +18,7 @@ from munjang.evaluation.metrics.correlation import spearman
 from munjang.index.rerank import standard
 from munjang.types import Doubles
 from recipes.ko_en_small.both import cosines
-from recipes.ko_en_small.data import alone_of, documented, everyday, file, joined, reported, scored
+from recipes.ko_en_small.data import alone_of, documented, everyday, file, headlines, joined, reported, scored
 from recipes.ko_en_small.silver import Finder, near
 from recipes.korean_sbert import run as korean
 
@@ -103,8 +103,9 @@ def korean_texts(data: Path) -> list[list[str]]:
         [*questions.texts[0], *questions.texts[1]],
         [text for text in alone_of(data, "ko-reviews", 60_000).texts[0] if len(text) > 20][:MAX_REVIEWS],
         docs,
+        headlines(data),
     ]
-    return [list(dict.fromkeys(texts)) for texts in kinds]
+    return [list(dict.fromkeys(texts)) for texts in kinds if texts]
 
 
 def pairs_of(finder: Finder, texts: list[str], seed: int) -> Examples:

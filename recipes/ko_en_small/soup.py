@@ -36,11 +36,12 @@ Jobs: TypeAlias = dict[Path, list[str | Path]]  # what is made, and the stage th
 
 START = "ko-en-small"
 RUNS = {
-    "E1": ("learning_rate=1e-5", "layer_decay=1.25", "seed=21"),
-    "E2": ("learning_rate=1e-5", "layer_decay=1.25", "seed=22", "dropout=0.0"),
-    "E3": ("learning_rate=3e-5", "layer_decay=1.1", "seed=23"),
-    "E4": ("learning_rate=3e-5", "layer_decay=1.1", "seed=24", "dropout=0.0"),
+    "E1": ("learning_rate=2e-5", "layer_decay=1.2", "seed=21"),
+    "E2": ("learning_rate=2e-5", "layer_decay=1.2", "seed=22", "dropout=0.0"),
+    "E3": ("learning_rate=5e-5", "layer_decay=1.05", "seed=23"),
+    "E4": ("learning_rate=5e-5", "layer_decay=1.05", "seed=24", "dropout=0.0"),
 }
+STAGED = ("start", "kept", "mpnet", "korean", "reranker", "data", "silver")
 KEPT = 0.6  # of the way to start: where questions find more (docs/results.md)
 WITHOUT = ("silver", "search")  # scored by another English model; told apart among passages about the same thing
 TAIL = 2000  # characters of a log that says what went wrong
@@ -63,6 +64,9 @@ def stage(work: Path, e5: Path, mpnet: Path, korean: Path, data: Path) -> None:
 def train(work: Path, steps: int, judges: int) -> None:
     """Judges and tutor side by side, then pairs, then the trainings side by side; what is there is not made again."""
     data, silver = work / "data", work / "silver"
+    missing = [name for name in STAGED if not (work / name).exists()]
+    if missing:
+        raise InputError(f"{work} is without {', '.join(missing)}; `stage` puts them there.")
     judged = [work / f"judge{seed}" for seed in range(1, judges + 1)]
     jobs: Jobs = {work / "tutor": ["tutor", work / "mpnet", data, work / "tutor"]}
     for seed, each in enumerate(judged, 1):
@@ -71,7 +75,7 @@ def train(work: Path, steps: int, judges: int) -> None:
     pairs = silver / "silver-ko.tsv"
     side_by_side(work, {pairs: ["korean", work / "start", *judged, data, pairs]})
     given = [work / name for name in ("start", "kept", "tutor", "reranker", "silver", "data")]
-    changes = [f"max_steps={steps}", "batch_tokens=262144", "save_every=100000"]
+    changes = [f"max_steps={steps}", "batch_tokens=262144", "save_every=250"]
     side_by_side(
         work,
         {

@@ -109,3 +109,9 @@ def test_every_training_gets_what_is_there(tmp_path: Path, monkeypatch: pytest.M
     soup.train(tmp_path, steps=5, judges=2)
     assert made == ["tutor", "judge1", "judge2", "silver-ko.tsv", *soup.RUNS]
     assert differences == list(soup.RUNS)
+
+
+def test_what_is_not_staged_is_named(tmp_path: Path) -> None:
+    (tmp_path / "start").mkdir()
+    with pytest.raises(InputError, match=r"without kept, mpnet, korean, reranker, data, silver; `stage` puts them"):
+        soup.train(tmp_path, steps=5, judges=2)
