@@ -16,7 +16,9 @@ REPORTED_STS = ("stsb-test", "korsts-test", "stsb-dev", "korsts-dev", "sick-dev"
 LANGUAGES = (("ko", "ko"), ("ko", "en"), ("en", "ko"), ("en", "en"), ("ko", "ko"))  # of a query and its passage
 # SICK is not for commercial use: it is only measured on
 KEPT_BACK = 500
-MADE = ("asked", "gathered")
+BILLS = "bills"  # where bills.py was run
+MADE = ("asked", "gathered", BILLS)  # questions from sentences of their passages
+ALONE = ("gathered", BILLS)  # a batch of their own in every update
 MAX_BIBLE = 8000  # of 31,078 verses: their language is not that of today
 
 
@@ -32,6 +34,16 @@ class Sets:
     english: list[Examples]  # texts alone
     korean: list[Examples]
     held: list[Examples]  # questions and passages that are kept back, to choose settings by
+
+    @property
+    def documents(self) -> list[Examples]:
+        """Passages of documentation."""
+        return [each for each in self.passages if each.name not in ALONE]
+
+    @property
+    def alone(self) -> list[Examples]:
+        """Other passages."""
+        return [each for each in self.passages if each.name in ALONE]
 
     def __str__(self) -> str:
         return "\n".join(
@@ -74,6 +86,8 @@ def read(data: Path, made: Path | None = None, max_docs: int = 240_000, seed: in
     passages = [clean(each) for each in (passages_of(data, 30_000, seed), headings_of(data, seed))]
     for name in MADE if made is not None else ():
         assert made is not None
+        if name == BILLS and not (made / f"{name}.tsv").exists():
+            continue
         pairs_made = read_examples(made / f"{name}.tsv", texts=("query", "passage"))
         passages.append(clean(replace(pairs_made, name=name)))
     found, held = kept_back(found)

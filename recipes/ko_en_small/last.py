@@ -102,9 +102,7 @@ def prepared(
             Dataset(data=each, objective="in_batch", batch_size=SEARCHED, sampler="in_order")
             for each in _grouped(sets, finder())
         ],
-        "ranked": lambda: [
-            _ranked([few(each, 12) for each in sets.passages[-len(MADE) :]], finder(), CrossEncoder.load(reranker))
-        ],
+        "ranked": lambda: [_ranked([few(each, 12) for each in _made(sets)], finder(), CrossEncoder.load(reranker))],
     }
     return [each for name in PARTS if name not in without for each in makers[name]()]
 
@@ -117,15 +115,18 @@ def _few(examples: Examples, size: int, steps: int | None) -> Examples:
 
 def _asked(sets: Sets) -> list[Examples]:
     """Questions and passages. MedQuAD has the longest English texts: a part of its own."""
-    *documents, gathered = sets.passages
     questions = [each for each in sets.questions if each.name != MEDICAL]
-    return [joined("questions and passages", [*documents, *questions]), gathered, *_medical(sets)]
+    return [joined("questions and passages", [*sets.documents, *questions]), *sets.alone, *_medical(sets)]
 
 
 def _grouped(sets: Sets, kept: BiEncoder) -> list[Examples]:
     """Passages about the same thing follow each other. Only those that share no sentence may be told apart."""
-    apart = [each for each in sets.passages if each.name in MADE] + _medical(sets)
+    apart = [*_made(sets), *_medical(sets)]
     return [each.take(by_topic(kept.encode(list(each.texts[1]), progress=True), SEARCHED)) for each in apart]
+
+
+def _made(sets: Sets) -> list[Examples]:
+    return [each for each in sets.passages if each.name in MADE]
 
 
 def _medical(sets: Sets) -> list[Examples]:

@@ -1,11 +1,11 @@
-"""More sentences that come with a translation, and headlines: files of public repositories, put beside the data folder.
+"""More sentences with a translation, headlines and passages: files of public repositories, put beside the data folder.
 
     python -u -m recipes.ko_en_small.more REPOSITORIES DATA
 
 REPOSITORIES is a folder with checkouts (or only the files that are read here); what is not there is left out, with a
 word. DATA gets parallel/en-ko-more.tsv and text/ko-headlines.tsv, which `data.everyday`, `data.translations` and
-`judges.korean_texts` read where they are. The data folder has 2,200 translated sentences of today's news and textbooks
-besides those of KorSTS; this adds 33,000.
+`judges.korean_texts` read where they are, and text/ko-bills.tsv for bills.py. The data folder has 2,200 translated
+sentences of today's news and textbooks besides those of KorSTS; this adds 32,000.
 
 | repository | files | licence |
 |---|---|---|
@@ -13,15 +13,18 @@ besides those of KorSTS; this adds 33,000.
 | jungyeul/korean-parallel-corpora | news (test), textbooks (eval) | CC BY-SA 3.0 |
 | UniversalDependencies/UD_Korean-PUD | news, encyclopaedia | CC BY-SA 3.0 |
 | matbahasa/TALPCo | textbooks | CC BY 4.0 |
+| kyusik-yang/korean-assembly-bills | bills with their reasons (its source archive has them too) | CC BY 4.0 |
 """
 
 import argparse
 import json
+import re
 import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeAlias
 
+from munjang.data.vectors import require_pyarrow
 from munjang.data.writing import write_table
 from munjang.errors import InputError
 
@@ -32,11 +35,13 @@ SQUARE = [f"{SAFETY}/data/SQuARe/question_{part}.json" for part in ("valid", "te
 KOSBI = [f"{SAFETY}/data/KoSBi/kosbi_{part}.json" for part in ("valid", "test")]
 HEADLINES = f"{SAFETY}/pipeline/square/square_topic.json"
 PARALLEL = "korean-parallel-corpora"
+BILLS = "korean-assembly-bills/data/bill_texts.parquet"
+ARTICLES = re.compile(r"\s*\(안 [^()]*\)")
 MIN_LENGTH = 8  # characters of a headline
 
 
 def more(repositories: Path, data: Path) -> None:
-    """Write both files."""
+    """Write the files."""
     found: dict[tuple[str, str], str] = {}
     for name, (paths, pairs) in SOURCES.items():
         missing = [path for path in paths if not (repositories / path).exists()]
@@ -60,6 +65,10 @@ def more(repositories: Path, data: Path) -> None:
         kept = [text for text in dict.fromkeys(topics) if len(text) >= MIN_LENGTH]
         write_table(data / "text/ko-headlines.tsv", {"text": kept})
         print(f"{len(kept):,} headlines", flush=True)
+    if (repositories / BILLS).exists():
+        reasons = dict.fromkeys(_reasons(repositories / BILLS))
+        write_table(data / "text/ko-bills.tsv", {"text": list(reasons)})
+        print(f"{len(reasons):,} bills", flush=True)
 
 
 def _asked(paths: list[Path]) -> Pairs:
@@ -103,6 +112,15 @@ def _treebank(paths: list[Path]) -> Pairs:
             korean = text
         elif name == "# text_en":
             yield text, korean
+
+
+def _reasons(path: Path) -> Iterator[str]:
+    """Without the articles that a sentence is about, in brackets."""
+    _, parquet = require_pyarrow()
+    table = parquet.read_table(path, columns=["propose_reason"])
+    for text in table["propose_reason"].to_pylist():
+        if text:
+            yield _line(ARTICLES.sub("", text))
 
 
 def _json(path: Path) -> list[dict[str, str]]:

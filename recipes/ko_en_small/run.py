@@ -7,6 +7,7 @@
     python -u -m recipes.ko_en_small.run silver MPNET SCORER DATA SILVER     GPU: it scores pairs and their translations
     python -u -m recipes.ko_en_small.run asked DATA SILVER/asked.tsv         questions made from sentences of documents
     python -u -m recipes.ko_en_small.run gathered DATA SILVER/gathered.tsv   and of other sentences
+    python -u -m recipes.ko_en_small.run bills DATA SILVER/bills.tsv         and of bills, if more.py has put them there
     python -u -m recipes.ko_en_small.run contrast BASE MPNET SILVER DATA OUT    GPU: everything at once
     python -u -m recipes.ko_en_small.run contrast BASE MPNET SILVER DATA OUT2 --beside OUT    GPU: once more, with both
     python -u -m recipes.ko_en_small.run contrast BASE MPNET SILVER DATA OUT3 --beside OUT --begin OUT
@@ -45,6 +46,7 @@ from munjang.data.examples import Examples
 from munjang.errors import unknown
 from munjang.training.run import is_begun
 from recipes.ko_en_small.asked import asked
+from recipes.ko_en_small.bills import bills
 from recipes.ko_en_small.both import Both, neighbours, rescored, softened
 from recipes.ko_en_small.data import Sets, joined, read
 from recipes.ko_en_small.gathered import gathered
@@ -88,8 +90,8 @@ def datasets(sets: Sets, teacher: Any, start: BiEncoder, silver: list[Examples])
         "triplets": [Dataset(data=joined("NLI triplets", sets.triplets), objective="in_batch", batch_size=128)],
         "questions": [Dataset(data=joined("questions", sets.questions), objective="in_batch", batch_size=96)],
         "passages": [
-            Dataset(data=joined("passages", sets.passages[:-1]), objective="in_batch", batch_size=96),
-            Dataset(data=sets.passages[-1], objective="in_batch", batch_size=96),  # gathered
+            Dataset(data=each, objective="in_batch", batch_size=96)
+            for each in (joined("passages", sets.documents), *sets.alone)
         ],
         "translations": [kl(each.name, [each], 192, teacher, target="first") for each in sets.translations],
         "neighbours": [kl("English", sets.english, 192, teacher), kl("answers", english, 64, teacher)],
@@ -192,6 +194,7 @@ STAGES: dict[str, Callable[..., None]] = {
     "silver": silver,
     "asked": asked,
     "gathered": gathered,
+    "bills": bills,
     "contrast": contrast,
     "judge": judge,
     "tutor": tutor,

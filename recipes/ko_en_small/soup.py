@@ -6,12 +6,13 @@
     python -u -m recipes.ko_en_small.soup mix WORK "E1=0.25;E2=0.25" OUT
 
 WORK holds folders: start (to go on from), kept (where questions and passages stay), base (the pruned vocabulary before
-any training), mpnet, korean (a plain encoder), reranker, data, and silver with asked.tsv and gathered.tsv; `stage` puts
-them there, as links where it can. `train` adds E1, E2, ...; what is there already is not made again. For a machine that
-takes and gives little at a time: `tar chf - WORK | split -b 50M`, and the differences of the trainings to start are in
-WORK/ret (`recipes.weights.added` puts them together again). `look` prints Spearman x 100 of STSb and
-KorSTS dev and of crossed dev, nDCG@10 and recall@10 of KorQuAD and Cranfield; with --tests, the test sets too. A mix
-goes from start towards each model by one share, or by one for the words and one for each part of the layers.
+any training), mpnet, korean (a plain encoder), reranker, data, and silver with asked.tsv, gathered.tsv and, where
+more.py has put the bills beside the data, bills.tsv; `stage` puts them there, as links where it can. `train` adds E1,
+E2, ...; what is there already is not made again. For a machine that takes and gives little at a time: `tar chf - WORK |
+split -b 50M`, and the differences of the trainings to start are in WORK/ret (`recipes.weights.added` puts them together
+again). `look` prints Spearman x 100 of STSb and KorSTS dev and of crossed dev, nDCG@10 and recall@10 of KorQuAD and
+Cranfield; with --tests, the test sets too. A mix goes from start towards each model by one share, or by one for the
+words and one for each part of the layers.
 
 Trainings wait for the host, so two take little longer than one (CUDA's MPS: nvidia-cuda-mps-control -d).
 """
@@ -27,6 +28,7 @@ from munjang import BiEncoder, evaluate
 from munjang.checkpoint.bundled import FOLDER
 from munjang.errors import InputError
 from recipes.ko_en_small.asked import asked
+from recipes.ko_en_small.bills import bills
 from recipes.ko_en_small.data import crossed, file
 from recipes.ko_en_small.gathered import gathered
 from recipes.ko_en_small.words import base
@@ -55,6 +57,8 @@ def stage(work: Path, e5: Path, mpnet: Path, korean: Path, data: Path) -> None:
     blend(work / "base", work / "start", work / "kept", share=KEPT)
     asked(data, work / "silver/asked.tsv")
     gathered(data, work / "silver/gathered.tsv")
+    if file(data, "text/ko-bills").exists():
+        bills(data, work / "silver/bills.tsv")
     links = {"mpnet": mpnet, "korean": korean, "data": data, "reranker": FOLDER / "ko-en-reranker"}
     for name, target in links.items():
         (work / name).unlink(missing_ok=True)

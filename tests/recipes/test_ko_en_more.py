@@ -5,12 +5,16 @@ import json
 import tarfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from munjang.data.reading import read_examples
 from munjang.errors import InputError
-from recipes.ko_en_small.data import everyday, headlines, translations
+from recipes.ko_en_small.asked import analysed, korean_query
+from recipes.ko_en_small.bills import MAX_PASSAGE, bills, ended, passage_of
+from recipes.ko_en_small.data import everyday, headlines, read, translations
 from recipes.ko_en_small.judges import korean_texts
-from recipes.ko_en_small.more import HEADLINES, KOSBI, PARALLEL, SQUARE, more
+from recipes.ko_en_small.more import BILLS, HEADLINES, KOSBI, PARALLEL, SQUARE, more
 from tests.recipes import small_data
 
 NEWS = {"en": "The minister resigned.\nPrices rose.\n", "ko": "장관이 사임했다.\n물가가 올랐다.\n"}
@@ -86,3 +90,61 @@ def test_what_is_missing_is_left_out(repositories: Path, tmp_path: Path, capsys:
     assert headlines(data) == []
     with pytest.raises(InputError, match="none of the files"):
         more(tmp_path / "nowhere", data)
+
+
+def test_bills(repositories: Path, tmp_path: Path) -> None:
+    """Whole passages without the articles in brackets, and a question from one sentence of each."""
+    pytest.importorskip("kiwipiepy")
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    one = (
+        "현행법은 8세 미만의 아동에게 매월 10만원의 아동수당을 지급하도록 하고 있음.\n"
+        "그런데 물가가 3.5퍼센트 올라 가정마다 경제적 부담이 증가하고 있다는 지적이 있음. "
+        "이에 지급대상을 18세 미만까지 확대하려는 것임(안 제4조 등)."
+    )
+    others = [one.replace("8세", f"{age}세") for age in range(9, 17)]
+    short = "이에 제목을 바꾸려는 것임."
+    (repositories / BILLS).parent.mkdir(parents=True)
+    parquet.write_table(
+        pyarrow.table({"propose_reason": [one, one, None, short, *others]}),
+        repositories / BILLS,
+    )
+    data, silver = small_data.write(tmp_path / "data"), tmp_path / "silver"
+    more(repositories, data)
+    kept = read_examples(data / "text/ko-bills.tsv", texts=("text",)).texts[0]
+    assert list(kept[:2]) == [" ".join(one.replace("(안 제4조 등)", "").split()), short]
+    assert len(kept) == 2 + len(others)
+    assert passage_of(kept[0]) == [
+        "현행법은 8세 미만의 아동에게 매월 10만원의 아동수당을 지급하도록 하고 있음.",
+        "그런데 물가가 3.5퍼센트 올라 가정마다 경제적 부담이 증가하고 있다는 지적이 있음.",
+        "이에 지급대상을 18세 미만까지 확대하려는 것임.",
+    ]
+    many = passage_of("가나다라. " * 1000)
+    assert set(many) == {"가나다라."}
+    assert MAX_PASSAGE - 10 < sum(map(len, many)) <= MAX_PASSAGE
+    silver.mkdir()
+    for name in ("asked", "gathered"):
+        (silver / f"{name}.tsv").write_text("query\tpassage\n" + f"무엇을 {name}?\t답이다.\n" * 3, "utf-8")
+    before = read(data, silver)
+    bills(data, silver / "bills.tsv")
+    made = read_examples(silver / "bills.tsv", texts=("query", "passage"))
+    assert 0 < len(made) <= 1 + len(others)
+    assert set(made.texts[1]) <= set(kept) - {short}  # which is no passage
+    assert all(query not in passage for query, passage in zip(*made.texts, strict=True))
+    after = read(data, silver)
+    assert [each.name for each in before.alone] == ["gathered"]
+    assert [each.name for each in after.alone] == ["gathered", "bills"]
+    assert [each.name for each in after.documents] == [each.name for each in before.documents]
+
+
+def test_a_noun_at_the_end() -> None:
+    pytest.importorskip("kiwipiepy")
+    sentence = "현행법은 도시철도 건설 용역에 대하여 부가가치세의 영세율 적용 특례를 부여하고 있음."
+    tokens = analysed([sentence])[0]
+    assert [token.tag for token in tokens[-2:]] == ["ETN", "SF"]
+    assert [token.tag for token in ended(tokens)[-2:]] == ["EF", "SF"]
+    assert [token.form for token in ended(tokens)] == [token.form for token in tokens]
+    queries = [korean_query(ended(tokens), np.random.default_rng(seed)) for seed in range(20)]
+    assert any(query and query.endswith("?") for query in queries)
+    assert ended(tokens[:1]) == [(tokens[0].form, tokens[0].tag)]
