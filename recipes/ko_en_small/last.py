@@ -31,7 +31,7 @@ LAST = replace(ROUND, max_steps=2000, learning_rate=6e-5)
 OF_SEARCH = ("held", "search", "ranked")
 PARTS = ("sts", "silver", "neighbours", "korean", "triplets", "aligned", "translations", "english", *OF_SEARCH)
 MEDICAL = "MedQuAD"
-OWN = {"target": "own"}  # a text keeps its own vector
+HELD = 20.0  # what a text's own vector weighs: as much as any other objective
 SEARCHED = 64  # questions of a batch, whose passages are about the same thing
 MAX_RANKED = 20_000  # questions of a kind with candidates
 # the re-ranker's logits of a right passage and a wrong one lie 13 apart, cosines 0.1
@@ -48,10 +48,11 @@ def last(
     out: Path,
     changes: dict[str, Any],
     without: list[str],
+    held: float = HELD,
 ) -> None:
-    """Go on from `begin`; questions and passages stay where `kept` has them."""
+    """Go on from `begin`; questions and passages stay where `kept` has them, the more so the larger `held` is."""
     config = replace(LAST, output=str(out), resume=is_begun(out), **changes)
-    chosen = prepared(begin, kept, tutor, reranker, silver, data, without, config.max_steps)
+    chosen = prepared(begin, kept, tutor, reranker, silver, data, without, config.max_steps, held)
     train(BiEncoder.load(begin, dtype="float32"), chosen, config=replace(config, accumulate=len(chosen)))
 
 
@@ -64,6 +65,7 @@ def prepared(
     data: Path,
     without: list[str],
     steps: int | None = None,
+    held: float = HELD,
 ) -> list[Dataset]:
     """What it learns from, one batch of each an update; teachers read no more of it than `steps` updates take."""
     for name in without:
@@ -73,7 +75,7 @@ def prepared(
     print(sets, flush=True)
     own, finder = BiEncoder.load(begin), cache(partial(BiEncoder.load, kept))  # for what is of search alone
     both = Both(BiEncoder.load(tutor), own)
-    few = partial(_few, steps=steps)
+    few, own_vector = partial(_few, steps=steps), {"target": "own", "scale": held}
 
     def ranks(parts: list[Examples], size: int = 192) -> list[Dataset]:
         return [Dataset(data=each, objective="cosent", batch_size=size) for each in parts]
@@ -95,7 +97,9 @@ def prepared(
         "translations": lambda: [neighbourhoods(few(sets.translations[0], 192), 192, both, target="first")],
         "english": lambda: [neighbourhoods(few(sets.english[0], 192), 192, both)],
         "held": lambda: [
-            Dataset(data=few(each, 48), objective="embedding_cosine", teacher=finder(), options=OWN, batch_size=48)
+            Dataset(
+                data=few(each, 48), objective="embedding_cosine", teacher=finder(), options=own_vector, batch_size=48
+            )
             for each in _asked(sets)
         ],
         "search": lambda: [

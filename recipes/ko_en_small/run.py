@@ -51,7 +51,7 @@ from recipes.ko_en_small.both import Both, neighbours, rescored, softened
 from recipes.ko_en_small.data import Sets, joined, read
 from recipes.ko_en_small.gathered import gathered
 from recipes.ko_en_small.judges import judge, korean_silver, tutor
-from recipes.ko_en_small.last import OF_SEARCH, last
+from recipes.ko_en_small.last import HELD, OF_SEARCH, last
 from recipes.ko_en_small.measure import chosen, covered, measure, smaller, teachers
 from recipes.ko_en_small.settings import ROUND, neighbourhoods
 from recipes.ko_en_small.silver import scored_silver, scorer, silver
@@ -220,6 +220,7 @@ def main() -> None:
     parser.add_argument("--dtype", help="of evaluate and smaller (default: as the model is loaded)")
     parser.add_argument("--parts", type=int, default=2, help="of pack")
     parser.add_argument("--seed", type=int, default=1, help="of judge")
+    parser.add_argument("--held", type=float, default=HELD, help="weight of what stays in its place in last")
     parser.add_argument("--set", nargs="*", default=[], help="settings of the training, KEY=VALUE")
     parser.add_argument("--beside", type=Path, help="a model that teaches in contrast too: what an earlier round gave")
     parser.add_argument("--begin", type=Path, help="weights that contrast goes on from (default: those of its model)")
@@ -229,7 +230,7 @@ def main() -> None:
     more: dict[str, dict[str, Any]] = {
         "contrast": {"changes": settings(options.set), "without": options.without, **rounds},
         "judge": {"seed": options.seed},
-        "last": {"changes": settings(options.set), "without": options.without},
+        "last": {"changes": settings(options.set), "without": options.without, "held": options.held},
         "blend": {"share": options.share},
         "chosen": {"device": options.device},
         "evaluate": {"device": options.device, "dtype": options.dtype},

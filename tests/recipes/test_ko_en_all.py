@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from munjang import BiEncoder
+from munjang.data.examples import Examples
 from recipes.ko_en_small import judges, last, run, silver
 from recipes.ko_en_small.data import reported
 from recipes.ko_en_small.judges import read_korean_silver
@@ -55,3 +56,16 @@ def test_from_the_data_to_the_scores(given: list[Path], tmp_path: Path) -> None:
     assert len(pairs) > 100
     assert kept.isdisjoint(pairs.texts[0])
     assert kept.isdisjoint(pairs.texts[1])
+    _what_is_held(work, given[3], data)
+
+
+def _what_is_held(work: Path, reranker: Path, data: Path) -> None:
+    """Each kind of passages in batches of its own, bills too, with the weight that was asked for."""
+    bills = "".join(f"무엇을 {number}번 바꾸는가?\t법 {number}호를 바꾸려는 것임.\n" for number in range(8))
+    (work / "silver/bills.tsv").write_text(f"query\tpassage\n{bills}", "utf-8")
+    others = [name for name in last.PARTS if name != "held"]
+    folders = [work / "mean", work / "mean0.5", work / "tutor", reranker, work / "silver", data]
+    found = last.prepared(*folders, others, held=300.0)
+    names = [each.data.name for each in found if isinstance(each.data, Examples)]
+    assert names == ["questions and passages", "gathered", "bills", "MedQuAD"]
+    assert all(each.options == {"target": "own", "scale": 300.0} for each in found)
