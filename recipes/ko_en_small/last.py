@@ -38,22 +38,12 @@ MAX_RANKED = 20_000  # questions of a kind with candidates
 RANKS = {"similarity": "cosine", "temperature": 0.05, "teacher_temperature": 3.0}
 
 
-def last(
-    begin: Path,
-    kept: Path,
-    tutor: Path,
-    reranker: Path,
-    silver: Path,
-    data: Path,
-    out: Path,
-    changes: dict[str, Any],
-    without: list[str],
-    held: float = HELD,
-) -> None:
-    """Go on from `begin`; questions and passages stay where `kept` has them, the more so the larger `held` is."""
+def last(*paths: Path, changes: dict[str, Any], without: list[str], held: float = HELD) -> None:
+    """Train on from the first of the folders that `prepared` takes; the last path is written."""
+    *given, out = paths
     config = replace(LAST, output=str(out), resume=is_begun(out), **changes)
-    chosen = prepared(begin, kept, tutor, reranker, silver, data, without, config.max_steps, held)
-    train(BiEncoder.load(begin, dtype="float32"), chosen, config=replace(config, accumulate=len(chosen)))
+    chosen = prepared(*given, without=without, steps=config.max_steps, held=held)
+    train(BiEncoder.load(given[0], dtype="float32"), chosen, config=replace(config, accumulate=len(chosen)))
 
 
 def prepared(
@@ -63,11 +53,15 @@ def prepared(
     reranker: Path,
     silver: Path,
     data: Path,
+    *,
     without: list[str],
     steps: int | None = None,
     held: float = HELD,
 ) -> list[Dataset]:
-    """What it learns from, one batch of each an update; teachers read no more of it than `steps` updates take."""
+    """What `begin` learns from, one batch of each an update; teachers read no more than `steps` updates take.
+
+    Questions and passages stay where `kept` has them, the more so the larger `held` is.
+    """
     for name in without:
         if name not in PARTS:
             raise unknown("part of the data", name, PARTS)

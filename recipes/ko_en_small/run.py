@@ -148,7 +148,8 @@ def everything(e5: Path, mpnet: Path, korean: Path, reranker: Path, data: Path, 
     judges, teacher, mean = [work / f"judge{seed}" for seed in JUDGES], work / "tutor", work / "mean"
 
     def ended(begin: Path, kept: Path, out: Path, changes: dict[str, Any], without: Sequence[str] = ()) -> Stage:
-        return out, lambda: last(begin, kept, teacher, reranker, made, data, out, changes, list(without))
+        paths = (begin, kept, teacher, reranker, made, data, out)
+        return out, lambda: last(*paths, changes=changes, without=list(without))
 
     def blended(out: Path, *folders: Path, share: float | Sequence[float]) -> Stage:
         return out, lambda: blend(start, *folders, out, share=share)

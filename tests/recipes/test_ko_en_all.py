@@ -65,7 +65,7 @@ def _what_is_held(work: Path, reranker: Path, data: Path) -> None:
     (work / "silver/bills.tsv").write_text(f"query\tpassage\n{bills}", "utf-8")
     others = [name for name in last.PARTS if name != "held"]
     folders = [work / "mean", work / "mean0.5", work / "tutor", reranker, work / "silver", data]
-    found = last.prepared(*folders, others, held=300.0)
+    found = last.prepared(*folders, without=others, held=300.0)
     names = [each.data.name for each in found if isinstance(each.data, Examples)]
     assert names == ["questions and passages", "gathered", "bills", "MedQuAD"]
     assert all(each.options == {"target": "own", "scale": 300.0} for each in found)
