@@ -16,9 +16,9 @@ REPORTED_STS = ("stsb-test", "korsts-test", "stsb-dev", "korsts-dev", "sick-dev"
 LANGUAGES = (("ko", "ko"), ("ko", "en"), ("en", "ko"), ("en", "en"), ("ko", "ko"))  # of a query and its passage
 # SICK is not for commercial use: it is only measured on
 KEPT_BACK = 500
-BILLS = "bills"  # where bills.py was run
-MADE = ("asked", "gathered", BILLS)  # questions from sentences of their passages
-ALONE = ("gathered", BILLS)  # a batch of their own in every update
+WHOLE = ("bills", "wiki")  # where bills.py and wiki.py were run
+MADE = ("asked", "gathered", *WHOLE)  # questions from sentences of their passages
+ALONE = ("gathered", *WHOLE)  # a batch of their own in every update
 MAX_BIBLE = 8000  # of 31,078 verses: their language is not that of today
 
 
@@ -86,7 +86,7 @@ def read(data: Path, made: Path | None = None, max_docs: int = 240_000, seed: in
     passages = [clean(each) for each in (passages_of(data, 30_000, seed), headings_of(data, seed))]
     for name in MADE if made is not None else ():
         assert made is not None
-        if name == BILLS and not (made / f"{name}.tsv").exists():
+        if name in WHOLE and not (made / f"{name}.tsv").exists():
             continue
         pairs_made = read_examples(made / f"{name}.tsv", texts=("query", "passage"))
         passages.append(clean(replace(pairs_made, name=name)))

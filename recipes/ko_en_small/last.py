@@ -26,6 +26,7 @@ from recipes.ko_en_small.data import MADE, Sets, joined, read
 from recipes.ko_en_small.judges import read_korean_silver
 from recipes.ko_en_small.settings import ROUND, neighbourhoods
 from recipes.ko_en_small.silver import scored_silver
+from recipes.ko_en_small.words import HANGUL, only_korean_learns
 
 LAST = replace(ROUND, max_steps=2000, learning_rate=6e-5)
 OF_SEARCH = ("held", "search", "ranked")
@@ -33,17 +34,34 @@ PARTS = ("sts", "silver", "neighbours", "korean", "triplets", "aligned", "transl
 MEDICAL = "MedQuAD"
 HELD = 20.0  # what a text's own vector weighs: as much as any other objective
 SEARCHED = 64  # questions of a batch, whose passages are about the same thing
+RANKED = 32  # questions of a batch that come with candidates
+MOST = "wiki"  # as many of them as of all others, where it is there
 MAX_RANKED = 20_000  # questions of a kind with candidates
 # the re-ranker's logits of a right passage and a wrong one lie 13 apart, cosines 0.1
 RANKS = {"similarity": "cosine", "temperature": 0.05, "teacher_temperature": 3.0}
 
 
-def last(*paths: Path, changes: dict[str, Any], without: list[str], held: float = HELD) -> None:
-    """Train on from the first of the folders that `prepared` takes; the last path is written."""
+def last(
+    *paths: Path, changes: dict[str, Any], without: list[str], held: float = HELD, is_of_words: bool = False
+) -> None:
+    """Train on from the first of the folders that `prepared` takes; the last path is written.
+
+    `is_of_words`: nothing but the vectors of Korean pieces learns.
+    """
     *given, out = paths
     config = replace(LAST, output=str(out), resume=is_begun(out), **changes)
     chosen = prepared(*given, without=without, steps=config.max_steps, held=held)
-    train(BiEncoder.load(given[0], dtype="float32"), chosen, config=replace(config, accumulate=len(chosen)))
+    encoder = BiEncoder.load(given[0], dtype="float32")
+    if is_of_words:
+        only_korean_learns(encoder)
+        chosen = [each for each in chosen if _has_korean(each)]
+        config = replace(config, weight_decay=0.0)  # which would shrink the others' vectors
+    train(encoder, chosen, config=replace(config, accumulate=len(chosen)))
+
+
+def _has_korean(dataset: Dataset) -> bool:
+    assert isinstance(dataset.data, Examples)
+    return any(HANGUL.search(text) for column in dataset.data.texts for text in column)
 
 
 def prepared(
@@ -100,7 +118,7 @@ def prepared(
             Dataset(data=each, objective="in_batch", batch_size=SEARCHED, sampler="in_order")
             for each in _grouped(sets, finder())
         ],
-        "ranked": lambda: [_ranked([few(each, 12) for each in _made(sets)], finder(), CrossEncoder.load(reranker))],
+        "ranked": lambda: [_ranked([few(*each) for each in _weighed(sets)], finder(), CrossEncoder.load(reranker))],
     }
     return [each for name in PARTS if name not in without for each in makers[name]()]
 
@@ -127,6 +145,14 @@ def _made(sets: Sets) -> list[Examples]:
     return [each for each in sets.passages if each.name in MADE]
 
 
+def _weighed(sets: Sets) -> list[tuple[Examples, int]]:
+    """Questions with how many of them a batch has."""
+    made = _made(sets)
+    others = len([each for each in made if each.name != MOST])
+    left = RANKED // 2 if others < len(made) else RANKED
+    return [(each, RANKED // 2 if each.name == MOST else left // others) for each in made]
+
+
 def _medical(sets: Sets) -> list[Examples]:
     return [each for each in sets.questions if each.name == MEDICAL]
 
@@ -136,7 +162,7 @@ def _ranked(parts: list[Examples], finder: BiEncoder, reranker: CrossEncoder) ->
     random = np.random.default_rng(3)
     some = [each.take(np.sort(random.permutation(len(each))[:MAX_RANKED]).tolist()) for each in parts]
     mined = joined("ranked", [negatives(finder, each) for each in some])
-    return Dataset(data=mined, objective="kl", teacher=reranker, options=RANKS, batch_size=24)
+    return Dataset(data=mined, objective="kl", teacher=reranker, options=RANKS, batch_size=RANKED)
 
 
 def by_topic(vectors: Floats, size: int) -> list[int]:

@@ -4,8 +4,8 @@
 
 REPOSITORIES is a folder with checkouts (or only the files that are read here); what is not there is left out, with a
 word. DATA gets parallel/en-ko-more.tsv and text/ko-headlines.tsv, which `data.everyday`, `data.translations` and
-`judges.korean_texts` read where they are, and text/ko-bills.tsv for bills.py. The data folder has 2,200 translated
-sentences of today's news and textbooks besides those of KorSTS; this adds 32,000.
+`judges.korean_texts` read where they are, text/ko-bills.tsv for bills.py and text/ko-wiki.tsv for wiki.py. The data
+folder has 2,200 translated sentences of today's news and textbooks besides those of KorSTS; this adds 32,000.
 
 | repository | files | licence |
 |---|---|---|
@@ -13,6 +13,7 @@ sentences of today's news and textbooks besides those of KorSTS; this adds 32,00
 | jungyeul/korean-parallel-corpora | news (test), textbooks (eval) | CC BY-SA 3.0 |
 | UniversalDependencies/UD_Korean-PUD | news, encyclopaedia | CC BY-SA 3.0 |
 | matbahasa/TALPCo | textbooks | CC BY 4.0 |
+| 97danielj/WordEmbedding | Korean Wikipedia of January 2023 by WikiExtractor | CC BY-SA 3.0 |
 | kyusik-yang/korean-assembly-bills | bills with their reasons (its source archive has them too) | CC BY 4.0 |
 """
 
@@ -27,6 +28,7 @@ from typing import TypeAlias
 from munjang.data.vectors import require_pyarrow
 from munjang.data.writing import write_table
 from munjang.errors import InputError
+from recipes.ko_en_small.wiki import encyclopaedia
 
 Pairs: TypeAlias = Iterator[tuple[str, str]]  # English, Korean
 
@@ -36,6 +38,7 @@ KOSBI = [f"{SAFETY}/data/KoSBi/kosbi_{part}.json" for part in ("valid", "test")]
 HEADLINES = f"{SAFETY}/pipeline/square/square_topic.json"
 PARALLEL = "korean-parallel-corpora"
 BILLS = "korean-assembly-bills/data/bill_texts.parquet"
+WIKI = "WordEmbedding/text"
 ARTICLES = re.compile(r"\s*\(안 [^()]*\)")
 MIN_LENGTH = 8  # characters of a headline
 
@@ -69,6 +72,8 @@ def more(repositories: Path, data: Path) -> None:
         reasons = dict.fromkeys(_reasons(repositories / BILLS))
         write_table(data / "text/ko-bills.tsv", {"text": list(reasons)})
         print(f"{len(reasons):,} bills", flush=True)
+    if (repositories / WIKI).exists():
+        encyclopaedia(repositories / WIKI, data)
 
 
 def _asked(paths: list[Path]) -> Pairs:

@@ -8,6 +8,7 @@
     python -u -m recipes.ko_en_small.run asked DATA SILVER/asked.tsv         questions made from sentences of documents
     python -u -m recipes.ko_en_small.run gathered DATA SILVER/gathered.tsv   and of other sentences
     python -u -m recipes.ko_en_small.run bills DATA SILVER/bills.tsv         and of bills, if more.py has put them there
+    python -u -m recipes.ko_en_small.run wiki DATA SILVER/wiki.tsv           and of an encyclopaedia
     python -u -m recipes.ko_en_small.run contrast BASE MPNET SILVER DATA OUT    GPU: everything at once
     python -u -m recipes.ko_en_small.run contrast BASE MPNET SILVER DATA OUT2 --beside OUT    GPU: once more, with both
     python -u -m recipes.ko_en_small.run contrast BASE MPNET SILVER DATA OUT3 --beside OUT --begin OUT
@@ -55,6 +56,7 @@ from recipes.ko_en_small.last import HELD, OF_SEARCH, last
 from recipes.ko_en_small.measure import chosen, covered, measure, smaller, teachers
 from recipes.ko_en_small.settings import ROUND, neighbourhoods
 from recipes.ko_en_small.silver import scored_silver, scorer, silver
+from recipes.ko_en_small.wiki import wiki
 from recipes.ko_en_small.words import base, widen
 from recipes.weights import blend, pack, unpack
 
@@ -196,6 +198,7 @@ STAGES: dict[str, Callable[..., None]] = {
     "asked": asked,
     "gathered": gathered,
     "bills": bills,
+    "wiki": wiki,
     "contrast": contrast,
     "judge": judge,
     "tutor": tutor,
@@ -222,6 +225,7 @@ def main() -> None:
     parser.add_argument("--parts", type=int, default=2, help="of pack")
     parser.add_argument("--seed", type=int, default=1, help="of judge")
     parser.add_argument("--held", type=float, default=HELD, help="weight of what stays in its place in last")
+    parser.add_argument("--words", action="store_true", help="only the vectors of Korean pieces learn in last")
     parser.add_argument("--set", nargs="*", default=[], help="settings of the training, KEY=VALUE")
     parser.add_argument("--beside", type=Path, help="a model that teaches in contrast too: what an earlier round gave")
     parser.add_argument("--begin", type=Path, help="weights that contrast goes on from (default: those of its model)")
@@ -231,7 +235,12 @@ def main() -> None:
     more: dict[str, dict[str, Any]] = {
         "contrast": {"changes": settings(options.set), "without": options.without, **rounds},
         "judge": {"seed": options.seed},
-        "last": {"changes": settings(options.set), "without": options.without, "held": options.held},
+        "last": {
+            "changes": settings(options.set),
+            "without": options.without,
+            "held": options.held,
+            "is_of_words": options.words,
+        },
         "blend": {"share": options.share},
         "chosen": {"device": options.device},
         "evaluate": {"device": options.device, "dtype": options.dtype},

@@ -5,12 +5,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
-from munjang import BiEncoder, CrossEncoder
+from munjang import BiEncoder, CrossEncoder, TrainConfig, train
 from munjang.data.examples import Examples
 from recipes.ko_en_small import run
 from recipes.ko_en_small.judges import JUDGED, pairs_of, together
 from recipes.ko_en_small.last import by_topic
+from recipes.ko_en_small.words import WORDS, only_korean_learns
 
 
 def test_neighbours_follow_each_other() -> None:
@@ -53,6 +55,23 @@ def test_pairs_are_of_different_texts(make: Callable[..., Path]) -> None:
     assert len(pairs) == len(found)  # none twice, in either order
     assert all(len(pair) == 2 for pair in pairs)
     assert set(texts) == set().union(*pairs)
+
+
+def test_only_korean_learns(make: Callable[..., Path]) -> None:
+    encoder = BiEncoder.load(make("xlm-roberta"), "cpu", "float32")
+    texts, before = ["a cat sleeps", "고양이가 잔다", "cat 고양이"], encoder.network.state_dict()
+    before = {name: value.clone() for name, value in before.items()}
+    english, korean, both = encoder.encode(texts)
+    only_korean_learns(encoder)
+    rows = Examples("pairs", (texts * 4, texts[1:] * 6), scores=np.tile([0.1, 0.9, 0.4], 4))
+    train(encoder, rows, "cosent", TrainConfig(epochs=2, batch_size=4, learning_rate=0.01, weight_decay=0.0))
+    found = encoder.network.state_dict()
+    changed = {name for name, value in found.items() if not torch.equal(value, before[name])}
+    assert {name.removeprefix("encoder.") for name in changed} == {WORDS}
+    after = encoder.encode(texts)
+    assert np.array_equal(after[0], english)
+    assert not np.allclose(after[1], korean, atol=1e-3)
+    assert not np.allclose(after[2], both, atol=1e-3)
 
 
 def test_every_stage_finds_what_it_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import lzma
 import tarfile
 from pathlib import Path
 
@@ -12,9 +13,10 @@ from munjang.data.reading import read_examples
 from munjang.errors import InputError
 from recipes.ko_en_small.asked import analysed, korean_query
 from recipes.ko_en_small.bills import MAX_PASSAGE, bills, ended, passage_of
-from recipes.ko_en_small.data import everyday, headlines, read, translations
+from recipes.ko_en_small.data import everyday, headlines, read, read_table, translations
 from recipes.ko_en_small.judges import korean_texts
-from recipes.ko_en_small.more import BILLS, HEADLINES, KOSBI, PARALLEL, SQUARE, more
+from recipes.ko_en_small.more import BILLS, HEADLINES, KOSBI, PARALLEL, SQUARE, WIKI, more
+from recipes.ko_en_small.wiki import LENGTHS, encyclopaedia, wiki
 from tests.recipes import small_data
 
 NEWS = {"en": "The minister resigned.\nPrices rose.\n", "ko": "장관이 사임했다.\n물가가 올랐다.\n"}
@@ -148,3 +150,45 @@ def test_a_noun_at_the_end() -> None:
     queries = [korean_query(ended(tokens), np.random.default_rng(seed)) for seed in range(20)]
     assert any(query and query.endswith("?") for query in queries)
     assert ended(tokens[:1]) == [(tokens[0].form, tokens[0].tag)]
+
+
+ARTICLE = """<doc id="{number}" url="https://ko.wikipedia.org/wiki?curid={number}" title="{title}">
+{title}
+
+{title}(, 1924년 ~ )는 &lt;한국&gt;의 {number}번째 등대이다. {filler}
+역사.
+{title}는 {number}년에 강가의 작은 마을에서 처음 세워졌다. {filler}
+{title}를 찾는 사람은 해마다 {number}만 명이 넘는다. {filler}
+</doc>
+"""
+
+
+def test_an_encyclopaedia(repositories: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Passages of articles that KorQuAD has neither the title nor a part of, and a question from one sentence of each."""
+    pytest.importorskip("kiwipiepy")
+    data, silver = small_data.write(tmp_path / "data"), tmp_path / "silver"
+    filler = "이 등대는 배들이 밤에도 길을 찾도록 빛을 멀리 보낸다. " * 12
+    measured = "고래섬 등대는 사람들이 손으로 돌을 날라 만들었다고 전해진다."
+    with lzma.open(data / "retrieval/korquad/corpus.tsv.xz", "wt", encoding="utf-8") as made:
+        made.write(f"id\ttitle\ttext\na\t범섬_등대\t범섬이다.\nb\t다른 것\t{measured}\n")
+    titles = ["범섬 등대", "소섬 등대 (1924년)", "고래섬 등대", "새섬 등대"]
+    texts = [ARTICLE.format(number=number, title=title, filler=filler) for number, title in enumerate(titles, 10)]
+    texts[2] = texts[2].replace(
+        "역사.\n", f"역사.\n그런데 {measured}\n"
+    )  # within a paragraph, as another revision has it
+    short = '<doc id="9" url="x" title="돌섬">\n돌섬\n\n돌섬은 섬이다.\n</doc>\n'
+    put(repositories / WIKI / "AA/wiki_00", short + "".join(texts))
+    more(repositories, data)
+    table = read_table(data / "text/ko-wiki.tsv", ("title", "text"))
+    assert table["title"] == ["소섬 등대 (1924년)"] * 3 + ["새섬 등대"] * 3
+    assert table["text"][0].startswith("소섬 등대 (1924년)(1924년 ~ )는 <한국>의 11번째 등대이다.")
+    assert all(len(text) in LENGTHS and "역사." not in text for text in table["text"])
+    assert "6 passages of 2 articles, 2 left out" in capsys.readouterr().out
+    silver.mkdir()
+    wiki(data, silver / "wiki.tsv")
+    made_of = read_examples(silver / "wiki.tsv", texts=("query", "passage"))
+    assert 0 < len(made_of) <= 6
+    assert set(made_of.texts[1]) <= set(table["text"])
+    assert "(1924년)은" not in "".join(made_of.texts[0])  # titles are named without what tells them apart
+    with pytest.raises(InputError, match=r"no wiki_"):
+        encyclopaedia(tmp_path / "nowhere", data)
