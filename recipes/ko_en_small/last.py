@@ -87,7 +87,7 @@ def prepared(
     print(sets, flush=True)
     own, finder = BiEncoder.load(begin), cache(partial(BiEncoder.load, kept))  # for what is of search alone
     both = Both(BiEncoder.load(tutor), own)
-    few, own_vector = partial(_few, steps=steps), {"target": "own", "scale": held}
+    few, own_vector = partial(few_of, steps=steps), {"target": "own", "scale": held}
 
     def ranks(parts: list[Examples], size: int = 192) -> list[Dataset]:
         return [Dataset(data=each, objective="cosent", batch_size=size) for each in parts]
@@ -116,14 +116,14 @@ def prepared(
         ],
         "search": lambda: [
             Dataset(data=each, objective="in_batch", batch_size=SEARCHED, sampler="in_order")
-            for each in _grouped(sets, finder())
+            for each in grouped(sets, finder())
         ],
-        "ranked": lambda: [_ranked([few(*each) for each in _weighed(sets)], finder(), CrossEncoder.load(reranker))],
+        "ranked": lambda: [ranked([few(*each) for each in weighed(sets)], finder(), CrossEncoder.load(reranker))],
     }
     return [each for name in PARTS if name not in without for each in makers[name]()]
 
 
-def _few(examples: Examples, size: int, steps: int | None) -> Examples:
+def few_of(examples: Examples, size: int, steps: int | None) -> Examples:
     """As many rows as so many updates with batches of `size` take, by chance."""
     count = len(examples) if steps is None else steps * size
     return examples.take(np.sort(np.random.default_rng(2).permutation(len(examples))[:count]).tolist())
@@ -135,7 +135,7 @@ def _asked(sets: Sets) -> list[Examples]:
     return [joined("questions and passages", [*sets.documents, *questions]), *sets.alone, *_medical(sets)]
 
 
-def _grouped(sets: Sets, kept: BiEncoder) -> list[Examples]:
+def grouped(sets: Sets, kept: BiEncoder) -> list[Examples]:
     """Passages about the same thing follow each other. Only those that share no sentence may be told apart."""
     apart = [*_made(sets), *_medical(sets)]
     return [each.take(by_topic(kept.encode(list(each.texts[1]), progress=True), SEARCHED)) for each in apart]
@@ -145,7 +145,7 @@ def _made(sets: Sets) -> list[Examples]:
     return [each for each in sets.passages if each.name in MADE]
 
 
-def _weighed(sets: Sets) -> list[tuple[Examples, int]]:
+def weighed(sets: Sets) -> list[tuple[Examples, int]]:
     """Questions with how many of them a batch has."""
     made = _made(sets)
     others = len([each for each in made if each.name != MOST])
@@ -157,12 +157,15 @@ def _medical(sets: Sets) -> list[Examples]:
     return [each for each in sets.questions if each.name == MEDICAL]
 
 
-def _ranked(parts: list[Examples], finder: BiEncoder, reranker: CrossEncoder) -> Dataset:
-    """Questions with their passage and others that the encoder takes for it, and what the re-ranker says of each."""
+def ranked(parts: list[Examples], finder: BiEncoder, reranker: CrossEncoder, scale: float | None = None) -> Dataset:
+    """Questions with their passage and others that the encoder takes for it, and what the re-ranker says of each.
+
+    Without a scale this weighs 0.05², next to nothing beside the rest: so it was in the rounds of the shipped model.
+    """
     random = np.random.default_rng(3)
     some = [each.take(np.sort(random.permutation(len(each))[:MAX_RANKED]).tolist()) for each in parts]
     mined = joined("ranked", [negatives(finder, each) for each in some])
-    return Dataset(data=mined, objective="kl", teacher=reranker, options=RANKS, batch_size=RANKED)
+    return Dataset(data=mined, objective="kl", teacher=reranker, options={**RANKS, "scale": scale}, batch_size=RANKED)
 
 
 def by_topic(vectors: Floats, size: int) -> list[int]:

@@ -16,6 +16,7 @@
     python -u -m recipes.ko_en_small.run tutor MPNET DATA TUTOR               GPU: the English teacher learns STS
     python -u -m recipes.ko_en_small.run korean OUT JUDGE [JUDGE2 ...] DATA SILVER/silver-ko.tsv    GPU: Korean scored
     python -u -m recipes.ko_en_small.run last BEGIN KEPT TUTOR RERANKER SILVER DATA OUT4    GPU: Korean to English
+    python -u -m recipes.ko_en_small.run search BEGIN KEPT RERANKER SILVER DATA OUT5    GPU: search, the rest as it was
     python -u -m recipes.ko_en_small.run chosen BASE OUT [OUT2 ...] SILVER DATA    what shares give on sets kept back
     python -u -m recipes.ko_en_small.run blend BASE OUT [OUT2 ...] MODEL --share 0.5    weights in between
     python -u -m recipes.ko_en_small.run blend BASE OUT MODEL --share 1 1 0.7 0.65    words, thirds of the layers
@@ -52,8 +53,9 @@ from recipes.ko_en_small.both import Both, neighbours, rescored, softened
 from recipes.ko_en_small.data import Sets, joined, read
 from recipes.ko_en_small.gathered import gathered
 from recipes.ko_en_small.judges import judge, korean_silver, tutor
-from recipes.ko_en_small.last import HELD, OF_SEARCH, last
+from recipes.ko_en_small.last import OF_SEARCH, last
 from recipes.ko_en_small.measure import chosen, covered, measure, smaller, teachers
+from recipes.ko_en_small.search import search
 from recipes.ko_en_small.settings import ROUND, neighbourhoods
 from recipes.ko_en_small.silver import scored_silver, scorer, silver
 from recipes.ko_en_small.wiki import wiki
@@ -204,6 +206,7 @@ STAGES: dict[str, Callable[..., None]] = {
     "tutor": tutor,
     "korean": korean_silver,
     "last": last,
+    "search": search,
     "chosen": chosen,
     "blend": blend,
     "evaluate": measure,
@@ -224,13 +227,14 @@ def main() -> None:
     parser.add_argument("--dtype", help="of evaluate and smaller (default: as the model is loaded)")
     parser.add_argument("--parts", type=int, default=2, help="of pack")
     parser.add_argument("--seed", type=int, default=1, help="of judge")
-    parser.add_argument("--held", type=float, default=HELD, help="weight of what stays in its place in last")
+    parser.add_argument("--held", type=float, help="weight of what stays in its place in last and search")
     parser.add_argument("--words", action="store_true", help="only the vectors of Korean pieces learn in last")
     parser.add_argument("--set", nargs="*", default=[], help="settings of the training, KEY=VALUE")
     parser.add_argument("--beside", type=Path, help="a model that teaches in contrast too: what an earlier round gave")
     parser.add_argument("--begin", type=Path, help="weights that contrast goes on from (default: those of its model)")
     parser.add_argument("--without", nargs="*", default=[], help="parts of the data that contrast leaves out")
     options = parser.parse_args()
+    held = {} if options.held is None else {"held": options.held}
     rounds = {"beside": options.beside, "begin": options.begin}
     more: dict[str, dict[str, Any]] = {
         "contrast": {"changes": settings(options.set), "without": options.without, **rounds},
@@ -238,9 +242,10 @@ def main() -> None:
         "last": {
             "changes": settings(options.set),
             "without": options.without,
-            "held": options.held,
             "is_of_words": options.words,
+            **held,
         },
+        "search": {"changes": settings(options.set), "without": options.without, **held},
         "blend": {"share": options.share},
         "chosen": {"device": options.device},
         "evaluate": {"device": options.device, "dtype": options.dtype},

@@ -2,17 +2,18 @@
 
     python -u -m recipes.ko_en_small.soup stage WORK E5 MPNET KOREAN DATA           on from the bundled models
     python -u -m recipes.ko_en_small.soup train WORK [--steps 1100] [--judges 3]    GPU, 20 minutes
+    python -u -m recipes.ko_en_small.soup search WORK [--steps 2000]                the rounds of search.py instead
     python -u -m recipes.ko_en_small.soup look WORK "E1=0.25;E2=0.25" "E1=1,1,0.5,0.5;base=0,0,0.1,0.1"
     python -u -m recipes.ko_en_small.soup mix WORK "E1=0.25;E2=0.25" OUT
 
 WORK holds folders: start (to go on from), kept (where questions and passages stay), base (the pruned vocabulary before
 any training), mpnet, korean (a plain encoder), reranker, data, and silver with asked.tsv, gathered.tsv and, where
 more.py has put their texts beside the data, bills.tsv and wiki.tsv; `stage` puts them there, as links where it can.
-`train` adds E1, E2, ...; what is there already is not made again. For a machine that takes and gives little at a time:
-`tar chf - WORK | split -b 50M`, and the differences of the trainings to start are in WORK/ret (`recipes.weights.added`
-puts them together again). `look` prints Spearman x 100 of STSb and KorSTS dev and of crossed dev, nDCG@10 and recall@10
-of KorQuAD and Cranfield; with --tests, the test sets too. A mix goes from start towards each model by one share, or by
-one for the words and one for each part of the layers.
+`train` adds E1, E2, ..., `search` F1, F2, ...; what is there already is not made again. For a machine that takes and
+gives little at a time: `tar chf - WORK | split -b 50M`, and the differences of the trainings to start are in WORK/ret
+(`recipes.weights.added` puts them together again). `look` prints Spearman x 100 of STSb and KorSTS dev and of crossed
+dev, nDCG@10 and recall@10 of KorQuAD and Cranfield; with --tests, the test sets too. A mix goes from start towards each
+model by one share, or by one for the words and one for each part of the layers.
 
 Trainings wait for the host, so two take little longer than one (CUDA's MPS: nvidia-cuda-mps-control -d).
 """
@@ -20,6 +21,7 @@ Trainings wait for the host, so two take little longer than one (CUDA's MPS: nvi
 import argparse
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypeAlias
@@ -38,17 +40,25 @@ from recipes.weights import Way, blend, difference, mixed
 Jobs: TypeAlias = dict[Path, list[str | Path]]  # what is made, and the stage that makes it
 
 START = "ko-en-small"
+# scored by another English model; told apart among passages about the same thing
+WITHOUT = ("--without", "silver", "search")
 # Of Korean words alone, as English similarity and Korean search fall where everything learns; and of everything.
 # What is held weighs the more, the more may move
 RUNS: dict[str, list[str]] = {
-    "E1": ["--words", "--held", "100", "--set", "learning_rate=3e-4", "seed=21"],
-    "E2": ["--words", "--held", "300", "--set", "learning_rate=1e-3", "seed=22"],
-    "E3": ["--held", "100", "--set", "learning_rate=2e-5", "layer_decay=1.2", "seed=23"],
-    "E4": ["--held", "300", "--set", "learning_rate=4e-5", "layer_decay=1.05", "seed=24"],
+    "E1": [*WITHOUT, "--words", "--held", "100", "--set", "learning_rate=3e-4", "seed=21"],
+    "E2": [*WITHOUT, "--words", "--held", "300", "--set", "learning_rate=1e-3", "seed=22"],
+    "E3": [*WITHOUT, "--held", "100", "--set", "learning_rate=2e-5", "layer_decay=1.2", "seed=23"],
+    "E4": [*WITHOUT, "--held", "300", "--set", "learning_rate=4e-5", "layer_decay=1.05", "seed=24"],
 }
+SEARCHES: dict[str, list[str]] = {
+    "F1": ["--held", "100", "--without", "apart", "--set", "learning_rate=2e-5", "seed=31"],
+    "F2": ["--held", "400", "--without", "apart", "--set", "learning_rate=5e-5", "seed=32"],
+    "F3": ["--held", "200", "--set", "learning_rate=3e-5", "seed=33"],
+    "F4": ["--held", "400", "--set", "learning_rate=5e-5", "layer_decay=1.2", "seed=34"],
+}
+MEMORY = "batch_tokens=131072"  # four beside each other with twice as many fill 140 GB, and one of them waits
 STAGED = ("start", "kept", "mpnet", "korean", "reranker", "data", "silver")
 KEPT = 0.6  # of the way to start: where questions find more (docs/results.md)
-WITHOUT = ("silver", "search")  # scored by another English model; told apart among passages about the same thing
 TAIL = 2000  # characters of a log that says what went wrong
 
 
@@ -72,9 +82,7 @@ def stage(work: Path, e5: Path, mpnet: Path, korean: Path, data: Path) -> None:
 def train(work: Path, steps: int, judges: int) -> None:
     """Judges and tutor side by side, then pairs, then the trainings side by side; what is there is not made again."""
     data, silver = work / "data", work / "silver"
-    missing = [name for name in STAGED if not (work / name).exists()]
-    if missing:
-        raise InputError(f"{work} is without {', '.join(missing)}; `stage` puts them there.")
+    check(work)
     judged = [work / f"judge{seed}" for seed in range(1, judges + 1)]
     jobs: Jobs = {work / "tutor": ["tutor", work / "mpnet", data, work / "tutor"]}
     for seed, each in enumerate(judged, 1):
@@ -82,14 +90,29 @@ def train(work: Path, steps: int, judges: int) -> None:
     side_by_side(work, jobs)
     pairs = silver / "silver-ko.tsv"
     side_by_side(work, {pairs: ["korean", work / "start", *judged, data, pairs]})
-    given = [work / name for name in ("start", "kept", "tutor", "reranker", "silver", "data")]
-    changes = [f"max_steps={steps}", "batch_tokens=262144", "save_every=250"]
-    jobs = {}
-    for name, own in RUNS.items():
-        jobs[work / name] = ["last", *given, work / name, *own, *changes, "--without", *WITHOUT]
-    side_by_side(work, jobs)
-    for name in RUNS:
-        difference(work / "start", work / name, work / "ret")
+    rounds(work, "last", ("start", "kept", "tutor", "reranker", "silver", "data"), RUNS, steps)
+
+
+def search(work: Path, steps: int) -> None:
+    """The rounds that learn to search, side by side."""
+    check(work)
+    rounds(work, "search", ("start", "kept", "reranker", "silver", "data"), SEARCHES, steps)
+
+
+def check(work: Path) -> None:
+    """Refuse a folder in which something is missing before anything runs."""
+    missing = [name for name in STAGED if not (work / name).exists()]
+    if missing:
+        raise InputError(f"{work} is without {', '.join(missing)}; `stage` puts them there.")
+
+
+def rounds(work: Path, name: str, given: Sequence[str], runs: dict[str, list[str]], steps: int) -> None:
+    """One stage in several ways, and what each of them has changed; the last of its options are settings."""
+    changes = [f"max_steps={steps}", "save_every=250", MEMORY]
+    folders = [work / each for each in given]
+    side_by_side(work, {work / each: [name, *folders, work / each, *own, *changes] for each, own in runs.items()})
+    for each in runs:
+        difference(work / "start", work / each, work / "ret")
 
 
 def side_by_side(work: Path, jobs: Jobs) -> None:
@@ -147,7 +170,7 @@ def look(work: Path, texts: list[str], has_tests: bool, dtype: str | None) -> No
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("action", choices=["stage", "train", "look", "mix"])
+    parser.add_argument("action", choices=["stage", "train", "search", "look", "mix"])
     parser.add_argument("work", type=Path)
     parser.add_argument("rest", nargs="*", help="mixes, the folder of a mix, or what is staged")
     parser.add_argument("--steps", type=int, default=1100)
@@ -159,6 +182,8 @@ def main() -> None:
         stage(options.work, *map(Path, options.rest))
     elif options.action == "train":
         train(options.work, options.steps, options.judges)
+    elif options.action == "search":
+        search(options.work, options.steps)
     elif options.action == "look":
         look(options.work, options.rest, options.tests, options.dtype)
     elif options.action == "mix" and len(options.rest) == 2:

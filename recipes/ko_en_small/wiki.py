@@ -56,7 +56,8 @@ def encyclopaedia(folder: Path, data: Path) -> None:
 
 def articles(path: Path) -> Iterator[tuple[str, list[str]]]:
     """Titles with the paragraphs under them."""
-    title, lines = "", []
+    title = ""
+    lines: list[str] = []
     for line in path.read_text("utf-8").splitlines():
         begins = ARTICLE.fullmatch(line)
         if begins:

@@ -139,7 +139,12 @@ CASES: list[Case] = [
     *cases_of("in_batch_kl", [{"temperature": 0.5}], columns=1),
     *cases_of("margin_mse", [{}, {"similarity": "cosine"}], columns=4, scores="candidates"),
     *cases_of("margin_mse", columns=3, scores="margin"),
-    *cases_of("kl", [{}, {"temperature": 2.0, "teacher_temperature": 0.5}], columns=5, scores="candidates"),
+    *cases_of(
+        "kl",
+        [{}, {"temperature": 2.0, "teacher_temperature": 0.5}, {"temperature": 0.05, "scale": 1.5}],
+        columns=5,
+        scores="candidates",
+    ),
     *cases_of("kl", [{"similarity": "cosine", "temperature": 0.1}], columns=3, scores="candidates"),
     *cases_of("simcse", [{}, {"block_rows": 2}], columns=1),
     *cases_of("denoising", [{}, {"num_decoder_layers": 1}], columns=1),

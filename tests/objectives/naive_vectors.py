@@ -203,5 +203,6 @@ def kl(options: Options, outputs: Sequence[Tensor], extras: Any, parameters: Any
         if there:
             student = torch.stack([_similarity(options, query, rest[k]) for k in there]) / temperature
             teacher = (scores[there] / options.get("teacher_temperature", temperature)).softmax(0)
-            costs.append((teacher * (teacher.log() - student.softmax(0).log())).sum() * temperature**2)
+            divergence = (teacher * (teacher.log() - student.softmax(0).log())).sum()
+            costs.append(divergence * options.get("scale", temperature**2))
     return mean(costs, outputs[0])

@@ -12,7 +12,8 @@ import pytest
 
 from munjang import BiEncoder
 from munjang.data.examples import Examples
-from recipes.ko_en_small import judges, last, run, silver
+from munjang.errors import InputError
+from recipes.ko_en_small import judges, last, run, search, silver
 from recipes.ko_en_small.data import reported
 from recipes.ko_en_small.judges import read_korean_silver
 from tests.recipes import small_data
@@ -26,6 +27,7 @@ def given(make: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyP
     """Folders that `all` takes: e5, mpnet, korean, reranker, data; and settings for a few updates."""
     monkeypatch.setattr(run, "ROUND", replace(run.ROUND, **SMALL))
     monkeypatch.setattr(last, "LAST", replace(last.LAST, **SMALL))
+    monkeypatch.setattr(search, "SEARCH", replace(search.SEARCH, **SMALL))
     for name in ("ALONE", "AGAIN", "GENTLE"):
         monkeypatch.setattr(run, name, {**getattr(run, name), "max_steps": 1})
     monkeypatch.setattr(run, "JUDGES", (1, 2))
@@ -69,3 +71,22 @@ def _what_is_held(work: Path, reranker: Path, data: Path) -> None:
     names = [each.data.name for each in found if isinstance(each.data, Examples)]
     assert names == ["questions and passages", "gathered", "bills", "MedQuAD"]
     assert all(each.options == {"target": "own", "scale": 300.0} for each in found)
+    _search(work, reranker, data)
+
+
+def _search(work: Path, reranker: Path, data: Path) -> None:
+    """The round that learns to search: an update of all its parts, in which the English words stay near."""
+    wiki = "".join(f"고양이는 {number}번 무엇을 찾는가?\t고양이는 물을 {number}번 찾는다.\n" for number in range(80))
+    (work / "silver/wiki.tsv").write_text(f"query\tpassage\n{wiki}", "utf-8")
+    folders = [work / "model", work / "mean0.5", reranker, work / "silver", data]
+    found = search.prepared(*folders, without=[], steps=1, held=50.0)
+    names = [each.data.name for each in found if isinstance(each.data, Examples)]
+    assert names == ["Korean sentences", "English sentences", "gathered", "bills", "wiki", "ranked", "wiki"]
+    assert [each.options["scale"] for each in found[:5]] == [50.0, 50.0, 5.0, 5.0, 5.0]
+    with pytest.raises(InputError, match="part of the data"):
+        search.prepared(*folders, without=["music"])
+    search.search(*folders, work / "found", changes={}, without=["apart"])
+    first, then = (BiEncoder.load(work / name, "cpu") for name in ("model", "found"))
+    assert first.fingerprint != then.fingerprint
+    near = (first.encode(["a cat sleeps"], normalize=True) @ then.encode(["a cat sleeps"], normalize=True).T).item()
+    assert near > 0.9

@@ -164,7 +164,7 @@ ARTICLE = """<doc id="{number}" url="https://ko.wikipedia.org/wiki?curid={number
 
 
 def test_an_encyclopaedia(repositories: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Passages of articles that KorQuAD has neither the title nor a part of, and a question from one sentence of each."""
+    """Passages of articles that KorQuAD has neither the title nor a part of, each with a question."""
     pytest.importorskip("kiwipiepy")
     data, silver = small_data.write(tmp_path / "data"), tmp_path / "silver"
     filler = "이 등대는 배들이 밤에도 길을 찾도록 빛을 멀리 보낸다. " * 12

@@ -109,6 +109,8 @@ def test_every_training_gets_what_is_there(tmp_path: Path, monkeypatch: pytest.M
     soup.train(tmp_path, steps=5, judges=2)
     assert made == ["tutor", "judge1", "judge2", "silver-ko.tsv", *soup.RUNS]
     assert differences == list(soup.RUNS)
+    soup.search(tmp_path, steps=5)
+    assert made[-len(soup.SEARCHES) :] == differences[-len(soup.SEARCHES) :] == list(soup.SEARCHES)
 
 
 def test_what_is_not_staged_is_named(tmp_path: Path) -> None:
