@@ -57,6 +57,7 @@ SEARCHES: dict[str, list[str]] = {
     "F4": ["--held", "400", "--set", "learning_rate=5e-5", "layer_decay=1.2", "seed=34"],
 }
 MEMORY = "batch_tokens=131072"  # four beside each other with twice as many fill 140 GB, and one of them waits
+TO_SEARCH = ("start", "kept", "reranker", "silver", "data")  # in the order in which `search` takes them
 STAGED = ("start", "kept", "mpnet", "korean", "reranker", "data", "silver")
 KEPT = 0.6  # of the way to start: where questions find more (docs/results.md)
 TAIL = 2000  # characters of a log that says what went wrong
@@ -82,7 +83,7 @@ def stage(work: Path, e5: Path, mpnet: Path, korean: Path, data: Path) -> None:
 def train(work: Path, steps: int, judges: int) -> None:
     """Judges and tutor side by side, then pairs, then the trainings side by side; what is there is not made again."""
     data, silver = work / "data", work / "silver"
-    check(work)
+    check(work, STAGED)
     judged = [work / f"judge{seed}" for seed in range(1, judges + 1)]
     jobs: Jobs = {work / "tutor": ["tutor", work / "mpnet", data, work / "tutor"]}
     for seed, each in enumerate(judged, 1):
@@ -95,13 +96,13 @@ def train(work: Path, steps: int, judges: int) -> None:
 
 def search(work: Path, steps: int) -> None:
     """The rounds that learn to search, side by side."""
-    check(work)
-    rounds(work, "search", ("start", "kept", "reranker", "silver", "data"), SEARCHES, steps)
+    check(work, TO_SEARCH)
+    rounds(work, "search", TO_SEARCH, SEARCHES, steps)
 
 
-def check(work: Path) -> None:
+def check(work: Path, names: Sequence[str]) -> None:
     """Refuse a folder in which something is missing before anything runs."""
-    missing = [name for name in STAGED if not (work / name).exists()]
+    missing = [name for name in names if not (work / name).exists()]
     if missing:
         raise InputError(f"{work} is without {', '.join(missing)}; `stage` puts them there.")
 

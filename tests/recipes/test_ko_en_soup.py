@@ -117,3 +117,5 @@ def test_what_is_not_staged_is_named(tmp_path: Path) -> None:
     (tmp_path / "start").mkdir()
     with pytest.raises(InputError, match=r"without kept, mpnet, korean, reranker, data, silver; `stage` puts them"):
         soup.train(tmp_path, steps=5, judges=2)
+    with pytest.raises(InputError, match=r"without kept, reranker, silver, data; `stage` puts them"):
+        soup.search(tmp_path, steps=5)
