@@ -24,6 +24,7 @@ from recipes.ko_en_small.settings import ROUND
 SEARCH = replace(ROUND, max_steps=1500, learning_rate=2e-5, batch_tokens=262_144)
 PARTS = ("korean", "english", "passages", "ranked", "apart")
 HELD = 200.0
+OF_PASSAGES = 0.25  # of that weight: they are to move, but not far (docs/log.md)
 SCALE = 1.0  # of the re-ranker's word: as much as in-batch negatives
 SENTENCES = 192  # of a batch
 PASSAGES = 24  # questions of a batch, each with its passage
@@ -68,7 +69,7 @@ def prepared(
     makers: dict[str, Callable[[], list[Dataset]]] = {
         "korean": lambda: [stays(korean_sentences(data), own, SENTENCES, held)],
         "english": lambda: [stays(english_sentences(data), own, SENTENCES, held)],
-        "passages": lambda: [stays(each, finder, PASSAGES, held / 10) for each in sets.alone],
+        "passages": lambda: [stays(each, finder, PASSAGES, held * OF_PASSAGES) for each in sets.alone],
         "ranked": lambda: [
             ranked([few(*each) for each in weighed(sets)], finder, CrossEncoder.load(reranker), scale=SCALE)
         ],

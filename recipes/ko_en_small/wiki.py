@@ -35,8 +35,6 @@ def encyclopaedia(folder: Path, data: Path) -> None:
     titles, known = _measured_on(data)
     random, found, dropped = np.random.default_rng(11), [], 0
     files = sorted(folder.glob("*/wiki_*"))
-    if not files:
-        raise InputError(f"{folder} holds no wiki_00 and the like in folders, as WikiExtractor writes them.")
     for place in random.permutation(len(files)).tolist():
         for title, paragraphs in articles(files[place]):
             passages = passages_of(paragraphs)
@@ -49,6 +47,8 @@ def encyclopaedia(folder: Path, data: Path) -> None:
             found += [(title, passages[each]) for each in some]
         if len(found) >= COUNT:
             break
+    if not found:
+        raise InputError(f"{folder} holds no AA/wiki_00 and the like with articles, as WikiExtractor writes them.")
     columns = list(zip(*found, strict=True))
     write_table(data / "text/ko-wiki.tsv", {"title": list(columns[0]), "text": list(columns[1])})
     print(f"{len(found):,} passages of {len(set(columns[0])):,} articles, {dropped:,} left out", flush=True)

@@ -82,7 +82,7 @@ def _search(work: Path, reranker: Path, data: Path) -> None:
     found = search.prepared(*folders, without=[], steps=1, held=50.0)
     names = [each.data.name for each in found if isinstance(each.data, Examples)]
     assert names == ["Korean sentences", "English sentences", "gathered", "bills", "wiki", "ranked", "wiki"]
-    assert [each.options["scale"] for each in found[:5]] == [50.0, 50.0, 5.0, 5.0, 5.0]
+    assert [each.options["scale"] for each in found[:5]] == [50.0, 50.0, 12.5, 12.5, 12.5]
     with pytest.raises(InputError, match="part of the data"):
         search.prepared(*folders, without=["music"])
     search.search(*folders, work / "found", changes={}, without=["apart"])

@@ -190,5 +190,5 @@ def test_an_encyclopaedia(repositories: Path, tmp_path: Path, capsys: pytest.Cap
     assert 0 < len(made_of) <= 6
     assert set(made_of.texts[1]) <= set(table["text"])
     assert "(1924년)은" not in "".join(made_of.texts[0])  # titles are named without what tells them apart
-    with pytest.raises(InputError, match=r"no wiki_"):
+    with pytest.raises(InputError, match="no AA/wiki_00"):
         encyclopaedia(tmp_path / "nowhere", data)
