@@ -6,9 +6,9 @@ Unsupervised Question Answering by Cloze Translation). Needs kiwipiepy.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from munjang.data.writing import columns_of, write_table
 from munjang.tasks.nouns import NOUNS, PARTS
 from munjang.text.korean import kiwi
 from recipes.ko_en_small.data import documentation, once
+
+Asked: TypeAlias = tuple[str | None, str]  # a question, where one could be made, and its passage
 
 # what a noun is asked with, by the particle behind it
 ASKED = {
@@ -46,16 +48,27 @@ def asked(data: Path, out: Path) -> None:
     passages = list(passages_of(docs, random))
     chosen = [passages[place] for place in random.permutation(len(passages))[:COUNT].tolist()]
     morphemes = analysed([docs["ko"][row] for _, row in chosen])
-    queries, found = [], []
-    for (rows, row), tokens in zip(chosen, morphemes, strict=True):
-        one, other = LANGUAGES[int(random.integers(len(LANGUAGES)))].split()
-        query = korean_query(tokens, random) if one == "ko" else english_query(docs["en"][row], random)
+
+    def pairs() -> Iterator[Asked]:
+        for (rows, row), tokens in zip(chosen, morphemes, strict=True):
+            one, other = LANGUAGES[int(random.integers(len(LANGUAGES)))].split()
+            query = korean_query(tokens, random) if one == "ko" else english_query(docs["en"][row], random)
+            yield query, " ".join(docs[other][each] for each in rows)
+
+    count = write_asked("asked", pairs(), out)
+    print(f"{count:,} of {len(passages):,} passages have a question", flush=True)
+
+
+def write_asked(name: str, pairs: Iterable[Asked], out: Path) -> int:
+    """Write questions that are long enough with their passages, none twice, and say how many."""
+    queries, passages = [], []
+    for query, passage in pairs:
         if query and len(query) >= MIN_LENGTH:
             queries.append(query)
-            found.append(" ".join(docs[other][each] for each in rows))
-    table = once(Examples("asked", (queries, found), ("query", "passage")))
+            passages.append(passage)
+    table = once(Examples(name, (queries, passages), ("query", "passage")))
     write_table(out, columns_of(table))
-    print(f"{len(table):,} of {len(passages):,} passages have a question", flush=True)
+    return len(table)
 
 
 def passages_of(docs: dict[str, list[str]], random: np.random.Generator) -> Iterator[tuple[range, int]]:

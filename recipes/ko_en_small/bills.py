@@ -11,11 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from munjang.data.examples import Examples
 from munjang.data.reading import read_examples
-from munjang.data.writing import columns_of, write_table
-from recipes.ko_en_small.asked import MIN_LENGTH, analysed, korean_query
-from recipes.ko_en_small.data import file, once
+from recipes.ko_en_small.asked import analysed, korean_query, write_asked
+from recipes.ko_en_small.data import file
 
 COUNT = 45_000
 MAX_PASSAGE = 900  # characters; KorQuAD's, which are not looked at here, are as long
@@ -41,15 +39,9 @@ def bills(data: Path, out: Path) -> None:
         good = [each for each in sentences if len(each) in ASKED_ABOUT]
         if good and len(sentences) > 1:
             chosen.append((" ".join(sentences), good[int(random.integers(len(good)))]))
-    queries, passages = [], []
-    for (passage, _), tokens in zip(chosen, analysed([sentence for _, sentence in chosen]), strict=True):
-        query = korean_query(ended(tokens), random)
-        if query and len(query) >= MIN_LENGTH:
-            queries.append(query)
-            passages.append(passage)
-    table = once(Examples("bills", (queries, passages), ("query", "passage")))
-    write_table(out, columns_of(table))
-    print(f"{len(table):,} of {len(chosen):,} bills have a question", flush=True)
+    morphemes = analysed([sentence for _, sentence in chosen])
+    pairs = ((korean_query(ended(each), random), passage) for (passage, _), each in zip(chosen, morphemes, strict=True))
+    print(f"{write_asked('bills', pairs, out):,} of {len(chosen):,} bills have a question", flush=True)
 
 
 def passage_of(text: str) -> list[str]:

@@ -17,14 +17,13 @@ import numpy as np
 
 from munjang import BiEncoder, CrossEncoder, Dataset, train
 from munjang.data.examples import Examples
-from munjang.errors import unknown
 from munjang.training.run import is_begun
 from munjang.types import Floats, Ints
 from recipes.ko_en_reranker.data import negatives
 from recipes.ko_en_small.both import Both, neighbours, rescored, softened
 from recipes.ko_en_small.data import MADE, Sets, joined, read
 from recipes.ko_en_small.judges import read_korean_silver
-from recipes.ko_en_small.settings import ROUND, neighbourhoods
+from recipes.ko_en_small.settings import ROUND, check_parts, neighbourhoods
 from recipes.ko_en_small.silver import scored_silver
 from recipes.ko_en_small.words import HANGUL, only_korean_learns
 
@@ -80,9 +79,7 @@ def prepared(
 
     Questions and passages stay where `kept` has them, the more so the larger `held` is.
     """
-    for name in without:
-        if name not in PARTS:
-            raise unknown("part of the data", name, PARTS)
+    check_parts(without, PARTS)
     sets = read(data, silver)
     print(sets, flush=True)
     own, finder = BiEncoder.load(begin), cache(partial(BiEncoder.load, kept))  # for what is of search alone

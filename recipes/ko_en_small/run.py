@@ -45,7 +45,6 @@ from typing import Any
 from munjang import BiEncoder, Dataset, train
 from munjang.cli.train import settings
 from munjang.data.examples import Examples
-from munjang.errors import unknown
 from munjang.training.run import is_begun
 from recipes.ko_en_small.asked import asked
 from recipes.ko_en_small.bills import bills
@@ -56,7 +55,7 @@ from recipes.ko_en_small.judges import judge, korean_silver, tutor
 from recipes.ko_en_small.last import OF_SEARCH, last
 from recipes.ko_en_small.measure import chosen, covered, measure, smaller, teachers
 from recipes.ko_en_small.search import search
-from recipes.ko_en_small.settings import ROUND, neighbourhoods
+from recipes.ko_en_small.settings import ROUND, check_parts, neighbourhoods
 from recipes.ko_en_small.silver import scored_silver, scorer, silver
 from recipes.ko_en_small.wiki import wiki
 from recipes.ko_en_small.words import base, widen
@@ -138,9 +137,7 @@ def prepared(
         pairs = [*rescored(both, judged.pairs, judged.english), neighbours(both, data)]
         sets = replace(sets, sts=[softened(both, sets.sts[0], data), sets.sts[1]])
     parts = datasets(sets, both or english, start, pairs)
-    for name in without:
-        if name not in parts:
-            raise unknown("part of the data", name, parts)
+    check_parts(without, parts)
     return [each for name, part in parts.items() if name not in without for each in part]
 
 

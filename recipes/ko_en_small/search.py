@@ -14,12 +14,11 @@ from typing import Any
 from munjang import BiEncoder, CrossEncoder, Dataset, train
 from munjang.data.examples import Examples
 from munjang.data.reading import drop_overlap
-from munjang.errors import unknown
 from munjang.training.run import is_begun
 from recipes.ko_en_small.data import alone_examples, alone_of, everyday, read, reported
 from recipes.ko_en_small.judges import korean_texts
 from recipes.ko_en_small.last import few_of, grouped, ranked, weighed
-from recipes.ko_en_small.settings import ROUND
+from recipes.ko_en_small.settings import ROUND, check_parts
 
 SEARCH = replace(ROUND, max_steps=1500, learning_rate=2e-5, batch_tokens=262_144)
 PARTS = ("korean", "english", "passages", "ranked", "apart")
@@ -55,9 +54,7 @@ def prepared(
 
     Sentences stay where it has them, the more so the larger `held` is, and passages, less so, where `kept` has them.
     """
-    for name in without:
-        if name not in PARTS:
-            raise unknown("part of the data", name, PARTS)
+    check_parts(without, PARTS)
     sets, own, finder = read(data, silver), BiEncoder.load(begin), BiEncoder.load(kept)
     few = partial(few_of, steps=steps)
 

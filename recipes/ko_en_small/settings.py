@@ -1,9 +1,11 @@
 """How every round of ko-en-small is trained, unless it says otherwise."""
 
+from collections.abc import Collection
 from typing import Any
 
 from munjang import Dataset, TrainConfig
 from munjang.data.examples import Examples
+from munjang.errors import unknown
 
 ROUND = TrainConfig(
     max_steps=1500,
@@ -29,3 +31,10 @@ def neighbourhoods(data: Examples, size: int, teacher: Any, **options: Any) -> D
     return Dataset(
         data=data, objective="in_batch_kl", batch_size=size, teacher=teacher, options=options, sampler=sampler
     )
+
+
+def check_parts(without: list[str], parts: Collection[str]) -> None:
+    """Refuse names of parts that a round does not have, before it reads anything."""
+    for name in without:
+        if name not in parts:
+            raise unknown("part of the data", name, parts)

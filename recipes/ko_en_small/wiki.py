@@ -12,12 +12,11 @@ from pathlib import Path
 
 import numpy as np
 
-from munjang.data.examples import Examples
-from munjang.data.writing import columns_of, write_table
+from munjang.data.writing import write_table
 from munjang.errors import InputError
-from recipes.ko_en_small.asked import MIN_LENGTH, analysed, korean_query
+from recipes.ko_en_small.asked import Asked, analysed, korean_query, write_asked
 from recipes.ko_en_small.bills import ASKED_ABOUT, SENTENCE
-from recipes.ko_en_small.data import file, once, read_table
+from recipes.ko_en_small.data import file, read_table
 
 ARTICLE = re.compile(r'<doc id="\d+" url="[^"]*" title="(.*)">')
 NOTHING = re.compile(r"\(\s*[,;]?\s*\)|(?<=\()\s*[,;]\s*")  # what was left of words in other scripts
@@ -89,17 +88,16 @@ def wiki(data: Path, out: Path) -> None:
         good = [each.strip() for each in SENTENCE.findall(passage) if len(each.strip()) in ASKED_ABOUT]
         if good:
             chosen.append((BRACKETS.sub("", title), passage, good[int(random.integers(len(good)))]))
-    queries, passages = [], []
-    for (title, passage, _), tokens in zip(chosen, analysed([each[2] for each in chosen]), strict=True):
-        query = korean_query(tokens, random)
-        if query and title not in query and random.random() < NAMED:
-            query = f"{title}{_topic(title) if query.endswith('?') else ''} {query}"
-        if query and len(query) >= MIN_LENGTH:
-            queries.append(query)
-            passages.append(passage)
-    found = once(Examples("wiki", (queries, passages), ("query", "passage")))
-    write_table(out, columns_of(found))
-    print(f"{len(found):,} of {len(chosen):,} passages have a question", flush=True)
+    morphemes = analysed([sentence for *_, sentence in chosen])
+
+    def pairs() -> Iterator[Asked]:
+        for (title, passage, _), tokens in zip(chosen, morphemes, strict=True):
+            query = korean_query(tokens, random)
+            if query and title not in query and random.random() < NAMED:
+                query = f"{title}{_topic(title) if query.endswith('?') else ''} {query}"
+            yield query, passage
+
+    print(f"{write_asked('wiki', pairs(), out):,} of {len(chosen):,} passages have a question", flush=True)
 
 
 def _topic(word: str) -> str:
