@@ -225,6 +225,7 @@ def main() -> None:
     parser.add_argument("--parts", type=int, default=2, help="of pack")
     parser.add_argument("--seed", type=int, default=1, help="of judge")
     parser.add_argument("--held", type=float, help="weight of what stays in its place in last and search")
+    parser.add_argument("--of-passages", type=float, help="of that weight for questions and passages in search")
     parser.add_argument("--words", action="store_true", help="only the vectors of Korean pieces learn in last")
     parser.add_argument("--set", nargs="*", default=[], help="settings of the training, KEY=VALUE")
     parser.add_argument("--beside", type=Path, help="a model that teaches in contrast too: what an earlier round gave")
@@ -232,6 +233,7 @@ def main() -> None:
     parser.add_argument("--without", nargs="*", default=[], help="parts of the data that contrast leaves out")
     options = parser.parse_args()
     held = {} if options.held is None else {"held": options.held}
+    of_passages = {} if options.of_passages is None else {"of_passages": options.of_passages}
     rounds = {"beside": options.beside, "begin": options.begin}
     more: dict[str, dict[str, Any]] = {
         "contrast": {"changes": settings(options.set), "without": options.without, **rounds},
@@ -242,7 +244,7 @@ def main() -> None:
             "is_of_words": options.words,
             **held,
         },
-        "search": {"changes": settings(options.set), "without": options.without, **held},
+        "search": {"changes": settings(options.set), "without": options.without, **held, **of_passages},
         "blend": {"share": options.share},
         "chosen": {"device": options.device},
         "evaluate": {"device": options.device, "dtype": options.dtype},

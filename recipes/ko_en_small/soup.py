@@ -50,11 +50,12 @@ RUNS: dict[str, list[str]] = {
     "E3": [*WITHOUT, "--held", "100", "--set", "learning_rate=2e-5", "layer_decay=1.2", "seed=23"],
     "E4": [*WITHOUT, "--held", "300", "--set", "learning_rate=4e-5", "layer_decay=1.05", "seed=24"],
 }
+# Vectors alone, those of sentences and those that find passages; and with the re-ranker's word
 SEARCHES: dict[str, list[str]] = {
-    "F1": ["--held", "100", "--without", "apart", "--set", "learning_rate=2e-5", "seed=31"],
-    "F2": ["--held", "400", "--without", "apart", "--set", "learning_rate=5e-5", "seed=32"],
-    "F3": ["--held", "200", "--set", "learning_rate=3e-5", "seed=33"],
-    "F4": ["--held", "400", "--set", "learning_rate=5e-5", "layer_decay=1.2", "seed=34"],
+    "F1": ["--without", "ranked", "apart", "--set", "learning_rate=5e-5", "seed=31"],
+    "F2": ["--without", "ranked", "apart", "--set", "learning_rate=2e-4", "seed=32"],
+    "F3": ["--without", "apart", "--set", "learning_rate=5e-5", "seed=33"],
+    "F4": ["--of-passages", "3", "--without", "ranked", "apart", "--set", "learning_rate=1e-4", "seed=34"],
 }
 MEMORY = "batch_tokens=131072"  # four beside each other with twice as many fill 140 GB, and one of them waits
 TO_SEARCH = ("start", "kept", "reranker", "silver", "data")  # in the order in which `search` takes them
