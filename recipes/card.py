@@ -27,6 +27,14 @@ DATA = {
     "wikiqa": ("WikiQA, train", "as its source states"),
     "en-sentences": ("English sentences, without labels", "as their sources state"),
     "ko-reviews": ("NSMC, raw reviews, without labels", "CC0"),
+    "en-ko-more": (
+        "English-Korean sentences: SQuARe and KoSBi (NAVER AI), news and textbooks (jungyeul/korean-parallel-corpora), "
+        "UD Korean PUD, TALPCo",
+        "MIT; CC BY-SA 3.0; CC BY-SA 3.0; CC BY 4.0",
+    ),
+    "ko-headlines": ("headlines of Korean news (SQuARe), without labels", "MIT"),
+    "ko-bills": ("bills of the National Assembly of Korea (kyusik-yang/korean-assembly-bills)", "CC BY 4.0"),
+    "ko-wiki": ("passages of Korean Wikipedia (extracted in 97danielj/WordEmbedding)", "CC BY-SA 3.0"),
     TEACHER: ("all-mpnet-base-v2 (sentence-transformers), as a teacher", "Apache 2.0"),
     JUDGE: (
         "cross-encoders that began from kykim/albert-kor-base (Kiyoung Kim), whose scores it learned",
@@ -47,6 +55,7 @@ SETS = {
     "stackoverflow": "StackOverflow, clusters",
 }
 PAIRS_DATA = ("stsb", "korsts", "klue-sts", "snli", "mnli", "klue-nli", "en-ko-general", "en-ko-docs")
+MORE = ("en-ko-more", "ko-headlines", "ko-bills", "ko-wiki")  # of recipes/ko_en_small/more.py
 QUESTIONS = ("quora", "korean-questions", "medquad", "wikiqa")
 
 
@@ -66,7 +75,7 @@ STORIES = {
         "a small Korean-English sentence encoder",
         "Sentences to vectors of 384 components, for search, similarity and clustering within and across Korean and "
         "English. The first 256, 128 or 64 components work alone (`truncate_dim`). No prompt is needed.",
-        (*PAIRS_DATA, *QUESTIONS, "en-sentences", "ko-reviews", TEACHER, JUDGE),
+        (*PAIRS_DATA, *QUESTIONS, "en-sentences", "ko-reviews", *MORE, TEACHER, JUDGE),
         ("sentence-transformers", "sentence-similarity", "feature-extraction"),
         'from munjang import BiEncoder\n\nmodel = BiEncoder.load()  # or BiEncoder.load("ko-en-small")\n'
         'print(model.similarity("고양이가 소파에서 잔다.", "A cat sleeps on the sofa."))',

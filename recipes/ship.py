@@ -5,8 +5,9 @@
 
 RESULTS.json is what `python -m recipes.ko_en_small.run evaluate munjang/models/ko-en-small DATA RESULTS.json` writes:
 reports: {set: {"main": metric, "score": 0..1}}. Scores are those of the shipped file, so ship once without them,
-measure, and ship again: the weights come out the same. --texts has typical texts: the ranges of int8 vectors are
-measured on them, and what rounding changes is made up for on the first of them (rounding.py).
+measure, and give the shipped folder as FOLDER: its weights stay as they are, to the byte. --texts has typical texts:
+the ranges of int8 vectors are measured on them, and what rounding changes is made up for on the first of them
+(rounding.py).
 """
 
 import argparse
@@ -54,9 +55,13 @@ def ship(
 ) -> Path:
     """Write the folder of a bundled model, and say what each part of it takes."""
     target, found = models / name, [_read(path) for path in results]
+    is_there = source.resolve() == target.resolve()  # rounded again, weights would differ from what was measured
+    if is_there and texts is not None:
+        raise InputError(f"{source} is rounded already: leave --texts away, or give the folder that it was made from.")
     model = _load(name, source, texts)
     model.model.config = {**model.model.config, CPU_DTYPE: dtype or CPU_DTYPES[BUNDLED[name].kind]}
-    model.save(target, format="munjang-int8")
+    if not is_there:
+        model.save(target, format="munjang-int8")
     facts = {title: _shown(model.info()[key]) for key, title in SHOWN.items() if key in model.info()}
     (target / "NOTICE").write_text(notice(name), encoding="utf-8")
     (target / "README.md").write_text(card(name, facts, size(target) / 1e6, found), encoding="utf-8")

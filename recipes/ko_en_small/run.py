@@ -17,6 +17,7 @@
     python -u -m recipes.ko_en_small.run korean OUT JUDGE [JUDGE2 ...] DATA SILVER/silver-ko.tsv    GPU: Korean scored
     python -u -m recipes.ko_en_small.run last BEGIN KEPT TUTOR RERANKER SILVER DATA OUT4    GPU: Korean to English
     python -u -m recipes.ko_en_small.run search BEGIN KEPT RERANKER SILVER DATA OUT5    GPU: search, the rest as it was
+    python -u -m recipes.ko_en_small.run merge BEGIN OUT5 ENGLISH SILVER DATA MODEL    one from two; words of ENGLISH
     python -u -m recipes.ko_en_small.run chosen BASE OUT [OUT2 ...] SILVER DATA    what shares give on sets kept back
     python -u -m recipes.ko_en_small.run blend BASE OUT [OUT2 ...] MODEL --share 0.5    weights in between
     python -u -m recipes.ko_en_small.run blend BASE OUT MODEL --share 1 1 0.7 0.65    words, thirds of the layers
@@ -49,27 +50,48 @@ from munjang.training.run import is_begun
 from recipes.ko_en_small.asked import asked
 from recipes.ko_en_small.bills import bills
 from recipes.ko_en_small.both import Both, neighbours, rescored, softened
-from recipes.ko_en_small.data import Sets, joined, read
+from recipes.ko_en_small.data import Sets, file, joined, read
 from recipes.ko_en_small.gathered import gathered
 from recipes.ko_en_small.judges import judge, korean_silver, tutor
 from recipes.ko_en_small.last import OF_SEARCH, last
 from recipes.ko_en_small.measure import chosen, covered, measure, smaller, teachers
+from recipes.ko_en_small.merge import merge
 from recipes.ko_en_small.search import search
 from recipes.ko_en_small.settings import ROUND, check_parts, neighbourhoods
 from recipes.ko_en_small.silver import scored_silver, scorer, silver
 from recipes.ko_en_small.wiki import wiki
 from recipes.ko_en_small.words import base, widen
-from recipes.weights import blend, pack, unpack
+from recipes.weights import blend, mixed, pack, unpack
 
 Stage = tuple[Path, Callable[[], None]]  # what it makes, and how
 # The third round goes on from the first one, with what teaches similarity
 THIRD = {"learning_rate": 6e-5, "seed": 11}
 WITHOUT = ["questions", "passages", "korean"]
+UNUSED = ("silver", "search")  # scored by another English model; told apart among passages about the same thing
 SHARE = (1.0, 1.0, 0.7, 0.65)  # of the trained weights: words, and thirds of the layers (docs/results.md)
 ALONE = {"max_steps": 2200, "learning_rate": 8e-5, "seed": 11}  # the last round without anything of search
 AGAIN = {"max_steps": 1000, "seed": 6, "batch_tokens": 262_144}
 GENTLE = {"max_steps": 1200, "learning_rate": 5e-5, "dropout": 0.0, "batch_tokens": 262_144}
 JUDGES = (1, 2, 3)  # seeds
+# After that: four more of them, and their mean, away from the base where search is not lost by it
+FOUR: dict[str, dict[str, Any]] = {
+    f"four{seed - 20}": {"max_steps": 1200, "learning_rate": rate, "layer_decay": decay, "seed": seed, **more}
+    for seed, rate, decay, more in (
+        (21, 2e-5, 1.2, {}),
+        (22, 2e-5, 1.2, {"dropout": 0.0}),
+        (23, 5e-5, 1.05, {}),
+        (24, 5e-5, 1.05, {"dropout": 0.0}),
+    )
+}
+OF_FOUR, OF_BASE = (1.0, 0.3, 0.3, 0.3), (0.0, -0.05, -0.15, -0.1)
+# Two of Korean words alone, each with the weight of what is held; a quarter of each
+OF_WORDS: dict[str, tuple[float, dict[str, Any]]] = {
+    "words1": (100.0, {"max_steps": 1500, "learning_rate": 3e-4, "seed": 21}),
+    "words2": (300.0, {"max_steps": 1500, "learning_rate": 1e-3, "seed": 22}),
+}
+QUARTER = (0.25,)
+TO_SEARCH = {"max_steps": 2000, "learning_rate": 5e-5, "seed": 33}
+KEPT = 0.6  # of the way from the base: where questions and passages are to be
 
 
 def datasets(sets: Sets, teacher: Any, start: BiEncoder, silver: list[Examples]) -> dict[str, list[Dataset]]:
@@ -148,19 +170,26 @@ def everything(e5: Path, mpnet: Path, korean: Path, reranker: Path, data: Path, 
     taught = (start, mpnet, made, data)
     judges, teacher, mean = [work / f"judge{seed}" for seed in JUDGES], work / "tutor", work / "mean"
 
-    def ended(begin: Path, kept: Path, out: Path, changes: dict[str, Any], without: Sequence[str] = ()) -> Stage:
+    def ended(
+        begin: Path, kept: Path, out: Path, changes: dict[str, Any], without: Sequence[str] = (), **more: Any
+    ) -> Stage:
         paths = (begin, kept, teacher, reranker, made, data, out)
-        return out, lambda: last(*paths, changes=changes, without=list(without))
+        return out, lambda: last(*paths, changes=changes, without=list(without), **more)
 
     def blended(out: Path, *folders: Path, share: float | Sequence[float]) -> Stage:
         return out, lambda: blend(start, *folders, out, share=share)
 
     half, most = work / "mean0.5", work / "mean0.7"
     with_search, alone, held = [work / "last1", work / "last2"], work / "last3", work / "held"
+    first, kept, near, spoken, found = (work / name for name in ("first", "kept", "near", "spoken", "found"))
+    texts = [
+        (name, make) for name, make in (("bills", bills), ("wiki", wiki)) if file(data, f"text/ko-{name}").exists()
+    ]
     stages: list[Stage] = [
         (start, lambda: base(e5, data, start)),
         (made / "asked.tsv", lambda: asked(data, made / "asked.tsv")),
         (made / "gathered.tsv", lambda: gathered(data, made / "gathered.tsv")),
+        *((made / f"{name}.tsv", partial(make, data, made / f"{name}.tsv")) for name, make in texts),
         (work / "scorer", lambda: scorer(mpnet, data, work / "scorer")),
         (made / "silver-en-ko.tsv", lambda: silver(mpnet, work / "scorer", data, made)),
         (rounds[0], lambda: contrast(*taught, rounds[0], {}, [])),
@@ -177,7 +206,17 @@ def everything(e5: Path, mpnet: Path, korean: Path, reranker: Path, data: Path, 
         blended(held, with_search[1], alone, share=0.5),
         blended(work / "both", with_search[1], alone, share=0.8),
         ended(work / "both", held, work / "last4", AGAIN),
-        blended(work / "model", work / "last4", share=SHARE),
+        blended(first, work / "last4", share=SHARE),
+        blended(kept, first, share=KEPT),
+        *(ended(first, kept, work / name, changes, UNUSED) for name, changes in FOUR.items()),
+        (near, lambda: mixed(first, [*((work / name, shared(OF_FOUR)) for name in FOUR), (start, OF_BASE)], near)),
+        *(
+            ended(near, kept, work / name, changes, UNUSED, held=weight, is_of_words=True)
+            for name, (weight, changes) in OF_WORDS.items()
+        ),
+        (spoken, lambda: mixed(near, [(work / name, QUARTER) for name in OF_WORDS], spoken)),
+        (found, lambda: search(spoken, kept, reranker, made, data, found, changes=TO_SEARCH, without=["apart"])),
+        (work / "model", lambda: merge(spoken, found, first, made, data, work / "model")),
         (work / "scores.json", lambda: measure(work / "model", data, work / "scores.json", None)),
     ]
     for path, make in stages:
@@ -186,6 +225,11 @@ def everything(e5: Path, mpnet: Path, korean: Path, reranker: Path, data: Path, 
         else:
             print(f"{path} ...", flush=True)
             make()
+
+
+def shared(shares: Sequence[float]) -> list[float]:
+    """Of each of the four."""
+    return [share / len(FOUR) for share in shares]
 
 
 STAGES: dict[str, Callable[..., None]] = {
@@ -204,6 +248,7 @@ STAGES: dict[str, Callable[..., None]] = {
     "korean": korean_silver,
     "last": last,
     "search": search,
+    "merge": merge,
     "chosen": chosen,
     "blend": blend,
     "evaluate": measure,

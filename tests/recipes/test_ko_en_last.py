@@ -93,12 +93,12 @@ def test_every_stage_finds_what_it_needs(tmp_path: Path, monkeypatch: pytest.Mon
         return make
 
     alone = {"everything", "chosen", "widen", "smaller", "covered", "teachers", "pack", "unpack"}
-    for name in {maker.__name__ for maker in run.STAGES.values()} - alone:
+    for name in {"mixed", *(maker.__name__ for maker in run.STAGES.values())} - alone:
         monkeypatch.setattr(run, name, stage(name))
     run.everything(*given, tmp_path / "work")
-    assert (done[0], done[-2:]) == ("base", ["blend", "measure"])
-    assert [done.count(name) for name in ("contrast", "judge", "last")] == [3, 3, 4]
+    assert (done[0], done[-2:]) == ("base", ["merge", "measure"])
+    assert [done.count(name) for name in ("contrast", "judge", "last", "search")] == [3, 3, 10, 1]
     count = len(done)
     (tmp_path / "work/model").unlink()
     run.everything(*given, tmp_path / "work")
-    assert done[count:] == ["blend"]  # what is there is not made again
+    assert done[count:] == ["merge"]  # what is there is not made again

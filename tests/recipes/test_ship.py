@@ -46,9 +46,11 @@ def test_a_bi_encoder(make: Callable[..., Path], results: Path, unbundled: Path,
     assert "{" not in card
     assert all(DATA[name][0] in (target / "NOTICE").read_text(encoding="utf-8") for name in STORIES["ko-en-small"].data)
     weights = (target / "munjang_int8.safetensors").read_bytes()
-    ship("ko-en-small", source, [], texts, unbundled)
+    ship("ko-en-small", target, [], None, unbundled)
     assert (target / "munjang_int8.safetensors").read_bytes() == weights
     assert "Not measured yet" in (target / "README.md").read_text(encoding="utf-8")
+    with pytest.raises(InputError, match="rounded already"):
+        ship("ko-en-small", target, [], texts, unbundled)
 
 
 def test_a_cross_encoder(make: Callable[..., Path], results: Path, unbundled: Path, tmp_path: Path) -> None:
