@@ -57,7 +57,7 @@ from recipes.ko_en_small.last import OF_SEARCH, last
 from recipes.ko_en_small.measure import chosen, covered, measure, smaller, teachers
 from recipes.ko_en_small.merge import merge
 from recipes.ko_en_small.search import search
-from recipes.ko_en_small.settings import ROUND, check_parts, neighbourhoods
+from recipes.ko_en_small.settings import KEPT, ROUND, check_parts, neighbourhoods
 from recipes.ko_en_small.silver import scored_silver, scorer, silver
 from recipes.ko_en_small.wiki import wiki
 from recipes.ko_en_small.words import base, widen
@@ -91,7 +91,6 @@ OF_WORDS: dict[str, tuple[float, dict[str, Any]]] = {
 }
 QUARTER = (0.25,)
 TO_SEARCH = {"max_steps": 2000, "learning_rate": 5e-5, "seed": 33}
-KEPT = 0.6  # of the way from the base: where questions and passages are to be
 
 
 def datasets(sets: Sets, teacher: Any, start: BiEncoder, silver: list[Examples]) -> dict[str, list[Dataset]]:

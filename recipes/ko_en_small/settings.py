@@ -23,6 +23,8 @@ ROUND = TrainConfig(
     seed=7,
 )
 
+KEPT = 0.6  # of the way from the base: where questions and passages are to stay, as they find more there
+
 
 def neighbourhoods(data: Examples, size: int, teacher: Any, **options: Any) -> Dataset:
     """Texts that have to be as close to each other as the teacher finds them."""

@@ -33,6 +33,7 @@ from recipes.ko_en_small.asked import asked
 from recipes.ko_en_small.bills import bills
 from recipes.ko_en_small.data import crossed, file
 from recipes.ko_en_small.gathered import gathered
+from recipes.ko_en_small.settings import KEPT
 from recipes.ko_en_small.wiki import wiki
 from recipes.ko_en_small.words import base
 from recipes.weights import Way, blend, difference, mixed
@@ -60,7 +61,6 @@ SEARCHES: dict[str, list[str]] = {
 MEMORY = "batch_tokens=131072"  # four beside each other with twice as many fill 140 GB, and one of them waits
 TO_SEARCH = ("start", "kept", "reranker", "silver", "data")  # in the order in which `search` takes them
 STAGED = ("start", "kept", "mpnet", "korean", "reranker", "data", "silver")
-KEPT = 0.6  # of the way to start: where questions find more (docs/results.md)
 TAIL = 2000  # characters of a log that says what went wrong
 
 
