@@ -57,7 +57,7 @@ from recipes.ko_en_small.last import OF_SEARCH, last
 from recipes.ko_en_small.measure import chosen, covered, measure, smaller, teachers
 from recipes.ko_en_small.merge import merge
 from recipes.ko_en_small.search import search
-from recipes.ko_en_small.settings import KEPT, ROUND, check_parts, neighbourhoods
+from recipes.ko_en_small.settings import KEPT, ROUND, UNUSED, check_parts, neighbourhoods
 from recipes.ko_en_small.silver import scored_silver, scorer, silver
 from recipes.ko_en_small.wiki import wiki
 from recipes.ko_en_small.words import base, widen
@@ -67,7 +67,6 @@ Stage = tuple[Path, Callable[[], None]]  # what it makes, and how
 # The third round goes on from the first one, with what teaches similarity
 THIRD = {"learning_rate": 6e-5, "seed": 11}
 WITHOUT = ["questions", "passages", "korean"]
-UNUSED = ("silver", "search")  # scored by another English model; told apart among passages about the same thing
 SHARE = (1.0, 1.0, 0.7, 0.65)  # of the trained weights: words, and thirds of the layers (docs/results.md)
 ALONE = {"max_steps": 2200, "learning_rate": 8e-5, "seed": 11}  # the last round without anything of search
 AGAIN = {"max_steps": 1000, "seed": 6, "batch_tokens": 262_144}
@@ -84,12 +83,12 @@ FOUR: dict[str, dict[str, Any]] = {
     )
 }
 OF_FOUR, OF_BASE = (1.0, 0.3, 0.3, 0.3), (0.0, -0.05, -0.15, -0.1)
-# Two of Korean words alone, each with the weight of what is held; a quarter of each
+# Two of Korean words alone, each with the weight of what is held
 OF_WORDS: dict[str, tuple[float, dict[str, Any]]] = {
     "words1": (100.0, {"max_steps": 1500, "learning_rate": 3e-4, "seed": 21}),
     "words2": (300.0, {"max_steps": 1500, "learning_rate": 1e-3, "seed": 22}),
 }
-QUARTER = (0.25,)
+HALF = 0.5  # of the way to their mean
 TO_SEARCH = {"max_steps": 2000, "learning_rate": 5e-5, "seed": 33}
 
 
@@ -181,9 +180,7 @@ def everything(e5: Path, mpnet: Path, korean: Path, reranker: Path, data: Path, 
     half, most = work / "mean0.5", work / "mean0.7"
     with_search, alone, held = [work / "last1", work / "last2"], work / "last3", work / "held"
     first, kept, near, spoken, found = (work / name for name in ("first", "kept", "near", "spoken", "found"))
-    texts = [
-        (name, make) for name, make in (("bills", bills), ("wiki", wiki)) if file(data, f"text/ko-{name}").exists()
-    ]
+    texts = [each for each in (("bills", bills), ("wiki", wiki)) if file(data, f"text/ko-{each[0]}").exists()]
     stages: list[Stage] = [
         (start, lambda: base(e5, data, start)),
         (made / "asked.tsv", lambda: asked(data, made / "asked.tsv")),
@@ -213,7 +210,7 @@ def everything(e5: Path, mpnet: Path, korean: Path, reranker: Path, data: Path, 
             ended(near, kept, work / name, changes, UNUSED, held=weight, is_of_words=True)
             for name, (weight, changes) in OF_WORDS.items()
         ),
-        (spoken, lambda: mixed(near, [(work / name, QUARTER) for name in OF_WORDS], spoken)),
+        (spoken, lambda: blend(near, *(work / name for name in OF_WORDS), spoken, share=HALF)),
         (found, lambda: search(spoken, kept, reranker, made, data, found, changes=TO_SEARCH, without=["apart"])),
         (work / "model", lambda: merge(spoken, found, first, made, data, work / "model")),
         (work / "scores.json", lambda: measure(work / "model", data, work / "scores.json", None)),

@@ -33,7 +33,7 @@ from recipes.ko_en_small.asked import asked
 from recipes.ko_en_small.bills import bills
 from recipes.ko_en_small.data import crossed, file
 from recipes.ko_en_small.gathered import gathered
-from recipes.ko_en_small.settings import KEPT
+from recipes.ko_en_small.settings import KEPT, UNUSED
 from recipes.ko_en_small.wiki import wiki
 from recipes.ko_en_small.words import base
 from recipes.weights import Way, blend, difference, mixed
@@ -41,8 +41,7 @@ from recipes.weights import Way, blend, difference, mixed
 Jobs: TypeAlias = dict[Path, list[str | Path]]  # what is made, and the stage that makes it
 
 START = "ko-en-small"
-# scored by another English model; told apart among passages about the same thing
-WITHOUT = ("--without", "silver", "search")
+WITHOUT = ("--without", *UNUSED)
 # Of Korean words alone, as English similarity and Korean search fall where everything learns; and of everything.
 # What is held weighs the more, the more may move
 RUNS: dict[str, list[str]] = {
