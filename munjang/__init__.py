@@ -1,7 +1,8 @@
 """Munjang, Sentence-BERT as one system: the public names, each loaded on first use.
 
 >>> from munjang import BiEncoder
->>> BiEncoder.load("path/to/a/model").encode(["a sentence", "another"])
+>>> BiEncoder.load().encode(["a sentence", "another"]).shape
+(2, 384)
 """
 
 from typing import TYPE_CHECKING

@@ -2,8 +2,8 @@
 
 >>> from munjang import CrossEncoder
 >>> scorer = CrossEncoder.load()  # the bundled Korean-English re-ranker; or a folder, or a Hub name
->>> scorer.rank("How fast is light?", ["300,000 km a second", "Light weighs nothing"])[0].text
-'300,000 km a second'
+>>> scorer.rank("How fast is light?", ["A feather is light.", "The speed of light is 300,000 km a second."])[0].text
+'The speed of light is 300,000 km a second.'
 """
 
 import os

@@ -14,9 +14,12 @@ def option(
 ) -> Any:
     """A dataclass field that is an option of a command too. At most one of those with the same `one_of` may be given.
 
+    >>> from dataclasses import dataclass
     >>> @dataclass(frozen=True)
     ... class Options:
-    ...     chunk_rows: int = option("rows of a chunk", default=4096)      # --chunk-rows 4096
+    ...     chunk_rows: int = option("rows of a chunk", default=4096)  # --chunk-rows 4096
+    >>> Options()
+    Options(chunk_rows=4096)
     """
     metadata = {"help": help, "short": short, "is_positional": is_positional, "one_of": one_of, "metavar": metavar}
     return field(default=default, metadata=metadata)

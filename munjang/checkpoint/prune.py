@@ -2,9 +2,9 @@
 
 V pieces before, W pieces after, D width.
 
->>> model = checkpoint.load_bi(Path("path/to/model"))
->>> print(prune(model, texts))
->>> checkpoint.save_bi(model, Path("path/to/smaller"))
+    model = checkpoint.load_bi(Path("path/to/model"))
+    print(prune(model, texts))
+    checkpoint.save_bi(model, Path("path/to/smaller"))
 """
 
 import json

@@ -1,9 +1,9 @@
 """Names and signatures of sentence-transformers over ours: code written for it runs after changing the import.
 
 >>> from munjang.compat import SentenceTransformer, CrossEncoder, util   # was: from sentence_transformers import ...
->>> model = SentenceTransformer("path/to/a/model")
->>> model.similarity(model.encode(["a sentence"]), model.encode(["another"]))
-tensor([[0.4]])
+>>> model = SentenceTransformer("ko-en-small")  # a folder or a Hub name as well
+>>> model.similarity(model.encode(["A cat sleeps."]), model.encode(["The kitten is napping."]))
+tensor([[0.90...]])
 
 What is not covered raises and names the way that there is (gaps.py). `model.facade` is the BiEncoder or CrossEncoder
 behind a model, with everything that sentence-transformers does not have.

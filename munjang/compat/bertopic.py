@@ -1,8 +1,8 @@
 """BERTopic with a model of ours, by its documented way for custom models: a subclass of its BaseEmbedder.
 
->>> from bertopic import BERTopic
->>> from munjang.compat.bertopic import bertopic_embedder
->>> BERTopic(embedding_model=bertopic_embedder(model)).fit_transform(texts)
+from bertopic import BERTopic
+from munjang.compat.bertopic import bertopic_embedder
+BERTopic(embedding_model=bertopic_embedder(BiEncoder.load())).fit_transform(texts)
 """
 
 from typing import Any

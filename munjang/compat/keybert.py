@@ -1,8 +1,8 @@
 """KeyBERT with a model of ours, by its documented way for custom models: a subclass of its BaseEmbedder.
 
->>> from keybert import KeyBERT
->>> from munjang.compat.keybert import keybert_embedder
->>> KeyBERT(model=keybert_embedder(model)).extract_keywords(texts)
+from keybert import KeyBERT
+from munjang.compat.keybert import keybert_embedder
+KeyBERT(model=keybert_embedder(BiEncoder.load())).extract_keywords(texts)
 """
 
 from typing import Any

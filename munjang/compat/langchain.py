@@ -1,8 +1,9 @@
 """Our models in LangChain (extra): vectors for its stores, and a re-ranker for its retrievers.
 
->>> from munjang.compat.langchain import MunjangEmbeddings, MunjangReranker
->>> store = InMemoryVectorStore(MunjangEmbeddings("path/to/a/model"))
->>> MunjangReranker("path/to/a/cross-encoder", top_k=3).compress_documents(documents, "a question")
+from langchain_core.vectorstores import InMemoryVectorStore
+from munjang.compat.langchain import MunjangEmbeddings, MunjangReranker
+store = InMemoryVectorStore(MunjangEmbeddings("path/to/a/model"))
+MunjangReranker("path/to/a/cross-encoder", top_k=3).compress_documents(documents, "a question")
 """
 
 import os

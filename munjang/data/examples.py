@@ -25,7 +25,8 @@ def number_texts(texts: Iterable[str]) -> Ints:
 class Examples:
     """Text columns of equal length, and what is said about each row.
 
-    >>> Examples("made up", (["a cat"], ["a dog"]), scores=np.array([0.4]))
+    >>> Examples("made up", (["a cat"], ["a dog"]), scores=np.array([0.4])).scores
+    array([0.4])
     """
 
     name: str  # what errors and reports call it

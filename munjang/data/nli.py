@@ -9,6 +9,7 @@ from munjang.errors import InputError
 def triplets_of(nli: Examples) -> Examples:
     """Every premise with as many pairs of hypotheses as it has of both kinds; a hypothesis is used once.
 
+    >>> import numpy as np
     >>> rows = Examples("made up", (["p", "p"], ["yes", "no"]), labels=np.array([1, 0]),
     ...                 label_names=("contradiction", "entailment", "neutral"))
     >>> triplets_of(rows).texts

@@ -31,7 +31,7 @@ class Parts:
 
     >>> with Parts(Path("out.npy")) as parts:
     ...     parts.begin({"model": "abc"})
-    ...     parts.write(0, vectors)
+    ...     parts.write(0, np.zeros((2, 384), np.float32))
     ...     parts.clear()
     """
 

@@ -37,7 +37,8 @@ class TokenTable:
     def build(cls, texts: Sequence[str], tokenizer: Tokenizer, folder: Path | None = None) -> "TokenTable":
         """From the file that another run or process left in `folder`, else made and left there; None: in memory.
 
-        >>> TokenTable.build(["a cat", "a dog", "a cat"], tokenizer).keys.tolist()
+        >>> from munjang import BiEncoder
+        >>> TokenTable.build(["a cat", "a dog", "a cat"], BiEncoder.load().tokenizer).keys.tolist()
         [0, 1, 0]
         """
         if folder is None:

@@ -1,7 +1,7 @@
 """Evaluation: how good a model is on some data.
 
->>> from munjang import BiEncoder, evaluate
->>> print(evaluate(BiEncoder.load("path/to/a/model"), "stsb-test.tsv"))
+from munjang import BiEncoder, evaluate
+print(evaluate(BiEncoder.load(), "stsb-test.tsv"))
 """
 
 import os

@@ -32,8 +32,9 @@ def kmeans(
 
     Progress counts centres that are drawn and rounds in which they move; how many it takes nobody knows.
 
-    >>> kmeans(np.array([[0.0], [0.1], [9.0]], np.float32), 2).clusters_N.tolist()
-    [0, 0, 1]
+    >>> first, second, third = kmeans(np.array([[0.0], [0.1], [9.0]], np.float32), 2).clusters_N.tolist()
+    >>> first == second, first == third
+    (True, False)
     """
     points = np.ascontiguousarray(points_ND, np.float32)
     if not 1 <= num_clusters <= len(points):

@@ -1,9 +1,9 @@
 """Our models in `mteb` (extra), through its own protocols for encoders and cross-encoders.
 
->>> import mteb
->>> from munjang import BiEncoder
->>> from munjang.evaluation.mteb import mteb_model
->>> mteb.evaluate(mteb_model(BiEncoder.load("path/to/a/model")), mteb.get_tasks(tasks=["STSBenchmark"]))
+import mteb
+from munjang import BiEncoder
+from munjang.evaluation.mteb import mteb_model
+mteb.evaluate(mteb_model(BiEncoder.load("path/to/a/model")), mteb.get_tasks(tasks=["STSBenchmark"]))
 """
 
 from collections.abc import Iterable, Mapping

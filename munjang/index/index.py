@@ -1,9 +1,10 @@
 """Index: texts in, hits out; on disk, in memory or in a database.
 
->>> from munjang import Index
->>> index = Index.open("notes", model="path/to/a/model")
->>> index.add(["서울은 한국의 수도이다.", "Paris is the capital of France."])
->>> index.search("수도가 어디야?", k=1)[0].text
+>>> from munjang import BiEncoder, Index
+>>> index = Index.open("memory:", BiEncoder.load())  # a folder keeps it on disk
+>>> ids = index.add(["서울은 한국의 수도이다.", "Paris is the capital of France."])
+>>> index.search("What is the capital of Korea?", k=1)[0].text
+'서울은 한국의 수도이다.'
 """
 
 import os

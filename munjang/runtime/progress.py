@@ -13,7 +13,7 @@ LOG_S = 10.0  # between lines in a log file
 class Progress:
     """Counts what is done and shows it. `enabled=None`: only on a terminal; True: also as lines of a log.
 
-    >>> with Progress(total=len(texts), label="encoding") as progress:
+    >>> with Progress(total=64, label="encoding") as progress:
     ...     progress.advance(32)
     """
 

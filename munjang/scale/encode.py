@@ -1,6 +1,6 @@
 """Offline encoding in blocks: plan, go on with what is there, hand out the rest, commit what comes back.
 
->>> encode(Job(model="path/to/model", output="vectors", files=("news.parquet",)), on=here)
+encode(Job(model="path/to/model", output="vectors", files=("news.parquet",)), on=here)
 """
 
 import json

@@ -1,7 +1,9 @@
 """What sentence vectors are for, each task a function of texts or of ready vectors; each name loaded on first use.
 
->>> from munjang.tasks import paraphrases
->>> paraphrases(["A man eats.", "It rains.", "A man is eating."], max_pairs=1)
+>>> from munjang import BiEncoder
+>>> from munjang.tasks import keywords
+>>> keywords(["Supervised learning learns from labelled examples."], BiEncoder.load())[0][0].text
+'learning'
 """
 
 from typing import TYPE_CHECKING

@@ -78,7 +78,7 @@ def class_terms(
     leaves out what is rarer in all groups together; `stop_words=None` are ours. A group of only stop words has none.
 
     >>> class_terms([["a red apple", "the apple"], ["a blue whale"]], top=1)
-    [[('apple', 0.6...)], [('blue', 0.6...)]]
+    [[('apple', 0.54...)], [('blue', 0.62...)]]
     """
     if top < 1 or max_words < 1 or min_count < 1:
         raise InputError(f"top, max_words and min_count must be at least 1, not {top}, {max_words} and {min_count}.")

@@ -49,7 +49,7 @@ class Chunker:
     lines, else between words, else between what a reader takes for characters; those are never cut, whatever they
     count. No passage ends with a heading that something follows.
 
-    >>> [passage.text for passage in Chunker(24, overlap=12).cut("하나를 말했다. 둘을 말했다. 셋을 말했다.")]
+    >>> [passage.text for passage in Chunker(18, overlap=9).cut("하나를 말했다. 둘을 말했다. 셋을 말했다.")]
     ['하나를 말했다. 둘을 말했다.', '둘을 말했다. 셋을 말했다.']
     """
 

@@ -11,7 +11,8 @@ from munjang.options import option
 class TrainConfig:
     """How to train. Defaults are the paper's: one epoch, batches of 16, 2e-5, a tenth of the steps to warm up.
 
-    >>> TrainConfig(output="nli-model", batch_size=64, evaluate=("sts-dev.tsv",))
+    >>> TrainConfig(output="nli-model", batch_size=64, evaluate=("sts-dev.tsv",)).learning_rate
+    2e-05
     """
 
     output: str | None = option("folder for the model and the run; none: the model is trained in memory", None, "-o")

@@ -2,8 +2,14 @@
 
 N rows of examples, K candidates a row, best first.
 
->>> mined = mine_negatives(model, examples, num_negatives=3, rank_to=50, relative_margin=0.05)
->>> train(model, mined.examples, objective="ranking")
+>>> from munjang import BiEncoder
+>>> questions = ["What is the capital of Korea?", "What is the capital of France?", "How do cats sleep?"]
+>>> answers = ["Seoul is the capital of Korea.", "Paris is the capital of France.", "Cats sleep curled up."]
+>>> mined = mine_negatives(BiEncoder.load(), Examples("made up", (questions, answers)), num_negatives=1)
+>>> mined.examples.texts[2][0]  # near the first question, and not its answer
+'Paris is the capital of France.'
+
+`train(model, mined.examples, "in_batch")` learns from them.
 """
 
 from collections.abc import Iterator

@@ -1,8 +1,8 @@
 """`train`: a model, data and an objective to a trained model.
 
->>> from munjang import BiEncoder, TrainConfig, train
->>> model = BiEncoder.load("path/to/a/plain/bert")
->>> train(model, "nli-train.tsv", "classification", TrainConfig(output="nli", evaluate=("sts-dev.tsv",)))
+from munjang import BiEncoder, TrainConfig, train
+model = BiEncoder.load("path/to/a/plain/bert", dtype="float32")
+train(model, "nli-train.tsv", "classification", TrainConfig(output="nli", evaluate=("sts-dev.tsv",)))
 """
 
 import math

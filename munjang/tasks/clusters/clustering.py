@@ -1,8 +1,9 @@
 """Clustering: texts or vectors into groups, by one of four methods.    N rows, D width, K clusters.
 
->>> from munjang.tasks.clusters.config import ClusterConfig
->>> from munjang.tasks.clusters.clustering import cluster
->>> cluster(["apples", "pears", "a car"], config=ClusterConfig(method="kmeans", num_clusters=2)).labels_N.tolist()
+>>> from munjang import BiEncoder
+>>> from munjang.tasks import ClusterConfig, cluster
+>>> config = ClusterConfig(method="kmeans", num_clusters=2)
+>>> cluster(["apples", "pears", "a car"], BiEncoder.load(), config).labels_N.tolist()
 [0, 0, 1]
 """
 

@@ -13,7 +13,8 @@ CHOICES = {"pick": ("mmr", "determinantal"), "combine": ("mean", "nearest")}
 class RecommendConfig:
     """What makes an item worth recommending.
 
-    >>> RecommendConfig(k=5, diversity=0.5, half_life=3)
+    >>> RecommendConfig(k=5, diversity=0.5, half_life=3).pick
+    'mmr'
     """
 
     k: int = option("items to recommend", 10, "-k")

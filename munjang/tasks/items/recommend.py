@@ -1,10 +1,13 @@
 """Items like this one, items for what somebody likes, items for a need in words; alike or diverse.
 
->>> from munjang.tasks.items.catalogue import Items
->>> from munjang.tasks.items.recommend import recommend
->>> items = Items.of_texts(descriptions, model, ids=isbns)
->>> recommend(items, likes=["9788932008851"])
->>> recommend(items, need="우울할 때 위로가 되는 소설", config=RecommendConfig(k=5))
+>>> from munjang import BiEncoder
+>>> from munjang.tasks import Items, RecommendConfig, recommend
+>>> stories = ["A detective hunts a killer in Seoul.", "An inspector solves a murder.", "Recipes for bread and cake."]
+>>> items = Items.of_texts(stories, BiEncoder.load(), ids=["seoul", "inspector", "bread"])
+>>> [item.id for item in recommend(items, likes=["seoul"], config=RecommendConfig(k=1))]
+['inspector']
+>>> [item.id for item in recommend(items, need="집에서 굽는 빵", config=RecommendConfig(k=1))]
+['bread']
 
 L likes, D width, P candidates. `items` may be an Index too.
 """

@@ -51,7 +51,7 @@ def fit(
 ) -> Calibration:
     """The calibration with the least log loss on these rows. Methods: none, temperature, platt.
 
-    >>> fit(logits_of_held_out_rows, targets, "temperature").scale_C[0]        # 1 / temperature
+    fit(logits_of_held_out_rows, targets, "temperature").scale_C[0]  # 1 / temperature
     """
     logits, targets = np.asarray(logits_NC, np.float64), np.asarray(targets_NC, np.float64)
     if method not in METHODS:
@@ -110,7 +110,7 @@ def reliability(confidence_N: ArrayLike, right_N: ArrayLike, num_bins: int = NUM
 def expected_error(confidence_N: ArrayLike, right_N: ArrayLike, num_bins: int = NUM_BINS) -> float:
     """Expected calibration error: how far confidence and accuracy are apart, averaged over rows; NaN for none.
 
-    >>> expected_error([0.9, 0.9, 0.9, 0.9], [1, 1, 1, 0])
+    >>> round(expected_error([0.9, 0.9, 0.9, 0.9], [1, 1, 1, 0]), 6)
     0.15
     """
     bins = reliability(confidence_N, right_N, num_bins)

@@ -1,7 +1,9 @@
 """Texts to labels: learned from examples, with probabilities that are calibrated, and an answer for "none of these".
 
->>> from munjang.tasks.labels.classifier import Classifier
->>> classifier = Classifier.fit(["I love it", "So good", "I hate it", "So bad"], ["+", "+", "-", "-"], model)
+>>> from munjang import BiEncoder
+>>> from munjang.tasks import Classifier
+>>> texts, labels = ["I love it", "So good", "I hate it", "So bad"], ["+", "+", "-", "-"]
+>>> classifier = Classifier.fit(texts, labels, BiEncoder.load())
 >>> classifier.predict(["What a lovely day"])
 ['+']
 

@@ -14,7 +14,8 @@ NUM_FOLDS = {"frozen": 5, "few_shot": 3}  # few_shot trains the encoder once mor
 class ClassifyConfig:
     """How to fit. The settings of few_shot are SetFit's, but for fewer pairs (docs/log.md).
 
-    >>> ClassifyConfig(method="few_shot", min_accuracy=0.9)
+    >>> ClassifyConfig(method="few_shot", min_accuracy=0.9).calibration
+    'temperature'
     """
 
     method: Literal["frozen", "few_shot"] = option(

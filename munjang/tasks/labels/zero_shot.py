@@ -1,7 +1,9 @@
 """Zero-shot: labels described in words, and no examples at all.
 
->>> from munjang.tasks.labels.zero_shot import zero_shot
->>> classifier = zero_shot({"sport": "a match, a player, a team", "money": "banks, prices, shares"}, model)
+>>> from munjang import BiEncoder
+>>> from munjang.tasks import zero_shot
+>>> labels = {"sport": "a match, a player, a team", "money": "banks, prices, shares"}
+>>> classifier = zero_shot(labels, BiEncoder.load())
 >>> classifier.predict(["The keeper saved a penalty."])
 ['sport']
 
@@ -70,7 +72,7 @@ def zero_shot(
 class NliClassifier:
     """Labels as hypotheses that a cross-encoder for inference accepts or not. One score a pair (a re-ranker) works too.
 
-    >>> NliClassifier.of(["sport", "money"], CrossEncoder.load("path/to/an/nli/model")).predict(texts)
+    NliClassifier.of(["sport", "money"], CrossEncoder.load("path/to/an/nli/model")).predict(texts)
     """
 
     labels: tuple[str, ...]

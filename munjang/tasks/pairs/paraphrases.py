@@ -1,9 +1,10 @@
 """Paraphrase mining: the most similar pairs of one set of texts, or between two.    A and B rows, D width, P pairs.
 
->>> from munjang.tasks.pairs.paraphrases import paraphrases
->>> for pair in paraphrases(["A man eats.", "It rains.", "A man is eating."], max_pairs=1):
+>>> from munjang import BiEncoder
+>>> from munjang.tasks import paraphrases
+>>> for pair in paraphrases(["A man eats.", "It rains.", "A man is eating."], model=BiEncoder.load(), max_pairs=1):
 ...     print(pair)
-Pair(score=0.94, first=0, second=2)
+Pair(score=0.98..., first=0, second=2)
 """
 
 import math

@@ -1,7 +1,10 @@
 """Keywords: the phrases of a text whose vectors are nearest to the text's own.
 
->>> from munjang.tasks.phrases.keywords import KeywordConfig, keywords
->>> keywords(["..."], model, KeywordConfig(ngrams=(1, 2), pick="mmr"))
+>>> from munjang import BiEncoder
+>>> from munjang.tasks import KeywordConfig, keywords
+>>> texts = ["Supervised learning infers a function from labelled training data."]
+>>> keywords(texts, BiEncoder.load(), KeywordConfig(ngrams=(1, 2), pick="mmr"))[0][0].text
+'supervised learning'
 """
 
 from collections.abc import Sequence

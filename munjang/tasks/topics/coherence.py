@@ -17,7 +17,7 @@ def coherence(topics: Sequence[Sequence[str]], documents: Sequence[str], top: in
     Two words are together where a document has both; documents are taken as sets of lower-case words. A pair that
     never meets counts -1. Topics of fewer than two words are left out.
 
-    >>> coherence([["a", "b"]], ["a b", "a b", "c"])
+    >>> round(coherence([["a", "b"]], ["a b", "a b", "c"]), 6)
     1.0
     """
     wanted = {word for topic in topics for word in topic[:top]}

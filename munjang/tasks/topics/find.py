@@ -1,8 +1,9 @@
 """Topics: what a pile of texts is about. Vectors are reduced and clustered, clusters named by their terms.
 
->>> from munjang.tasks.topics.find import TopicConfig, find_topics
->>> found = find_topics(texts, model, TopicConfig(num_topics=20))
->>> for topic in found.topics: print(topic.size, topic.label)
+from munjang.tasks import TopicConfig, find_topics
+found = find_topics(texts, BiEncoder.load(), TopicConfig(num_topics=20))
+for topic in found.topics:
+    print(topic.size, topic.label)
 """
 
 from typing import Any

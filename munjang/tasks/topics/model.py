@@ -56,8 +56,8 @@ class Naming:
 class TopicModel:
     """Topics of texts, the largest first. It holds no vectors of texts, only the sum of each topic's.
 
-    >>> found = find_topics(texts, model)
-    >>> found.topics[0].label, found.assign(["a new text"], model).topic_of_N
+    found = find_topics(texts, model)
+    found.topics[0].label, found.assign(["a new text"], model).topic_of_N
     """
 
     texts: list[str]
