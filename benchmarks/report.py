@@ -1,8 +1,4 @@
-"""A record of benchmarks.cpu as a table for the READMEs and as a chart.    Run: python -m benchmarks.report
-
-The tables stand between two comments in the READMEs and are always what benchmarks/results/cpu.json gives; a test
-compares them.
-"""
+"""A record of benchmarks.cpu as a table for the READMEs (`make docs FIX=1` writes it there) and as a chart."""
 
 import json
 from pathlib import Path
@@ -12,7 +8,6 @@ from benchmarks.chart import bars
 
 ROOT = Path(__file__).parents[1]
 RECORD = "benchmarks/results/cpu.json"
-START, END = "<!-- table of benchmarks/results/cpu.json: python -m benchmarks.report -->", "<!-- end of table -->"
 # README: heads of the columns, what stands where nothing was measured, and the sentence below the table.
 WORDS = {
     "README.md": {
@@ -41,7 +36,7 @@ WORDS = {
 
 
 def table(record: dict[str, Any] | None, words: dict[str, str]) -> str:
-    """The block between the two comments."""
+    """The block of a README."""
     if record is None:
         return words["none"]
     corpora, one = record["corpora"], record["one_sentence_ms"]
@@ -78,18 +73,9 @@ def cosine(value: float) -> str:
     return f"{min(value, 1):.{digits}f}"
 
 
-def fill(document: str, record: dict[str, Any] | None, words: dict[str, str]) -> str:
-    """The document with the table that the record gives."""
-    before, start, rest = document.partition(START)
-    _, end, after = rest.partition(END)
-    if not start or not end:
-        raise ValueError(f"The document has no place for the table: it needs {START!r} and {END!r}")
-    return f"{before}{START}\n\n{table(record, words)}\n\n{END}{after}"
-
-
-def read() -> dict[str, Any] | None:
+def read(root: Path = ROOT) -> dict[str, Any] | None:
     """The record that the READMEs show, if there is one."""
-    path = ROOT / RECORD
+    path = root / RECORD
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
 
 
@@ -109,15 +95,3 @@ def chart(record: dict[str, Any]) -> str:
     }
     title = f"Times as fast as {record['reference']}: {record['model']}, {record['machine']}, {record['when'][:10]}"
     return bars(title, groups)
-
-
-def fill_readmes() -> None:
-    """Put the table into every README."""
-    record = read()
-    for name, words in WORDS.items():
-        path = ROOT / name
-        path.write_text(fill(path.read_text(encoding="utf-8"), record, words), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    fill_readmes()

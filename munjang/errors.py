@@ -1,10 +1,20 @@
 """What can go wrong, as one tree.
 
-MunjangError
-├── InputError        the caller passed something that can't be used (also a ValueError)
-├── CheckpointError   a model folder can't be read or written
-│   └── UnsupportedModel   it can be read, but holds something we don't compute
-└── MissingExtra      an optional package is needed (also an ImportError)
+MunjangError                 Base of every error that Munjang raises on purpose
+├── InputError               The caller passed something that can't be used (also ValueError)
+│   └── TooManyPairs         More pairs reach the threshold than can be held; in munjang.tasks
+├── CheckpointError          A model folder can't be read or written
+│   └── UnsupportedModel     A model folder holds an architecture, module or activation that we don't compute
+├── MissingExtra             An optional package is needed for this (also ImportError)
+├── NotCovered               Something of sentence-transformers that munjang.compat does not have; in munjang.compat
+│   ├── NameNotCovered       A name that can't be imported; in munjang.compat (also ImportError)
+│   └── AttributeNotCovered  A method or attribute that a model does not have; in munjang.compat (also AttributeError)
+├── ModelMismatch            An index is opened with another model than the one that made its vectors; in munjang.index
+├── Closed                   The server is shutting down; in munjang.server
+├── Refused                  A request that gets an error for an answer; in munjang.server
+├── Full                     The queue is full; in munjang.server
+└── StoreError               The engine behind an index refused something or went away; in munjang.stores
+    └── NoSuchStore          There is no store of that name at that place; in munjang.stores (also InputError)
 """
 
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Public names of a package that are loaded on first use, so that importing it costs nothing."""
+"""Public names of a package, loaded on first use, so that importing it costs nothing."""
 
 import sys
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""Records that several parts share."""
+"""Records that several folders share."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -86,7 +86,7 @@ STORIES = {
         (*PAIRS_DATA, *QUESTIONS, "en-sentences", TEACHER),
         ("sentence-transformers", "cross-encoder", "text-ranking"),
         'from munjang import CrossEncoder\n\nscorer = CrossEncoder.load()  # or CrossEncoder.load("ko-en-reranker")\n'
-        'hits = scorer.rank("How fast is light?", ["빛은 1초에 30만 km를 간다.", "A feather is light."])',
+        'hits = scorer.rank("What is the capital of Korea?", ["서울은 한국의 수도이다.", "Paris is in France."])',
     ),
 }
 

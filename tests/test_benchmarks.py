@@ -40,12 +40,6 @@ RECORD: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", report.WORDS)
-def test_readme_shows_the_record(name: str) -> None:
-    document = (ROOT / name).read_text(encoding="utf-8")
-    assert report.fill(document, report.read(), report.WORDS[name]) == document, "run: python -m benchmarks.report"
-
-
 def test_table() -> None:
     shown = report.table(RECORD, report.WORDS["README.md"]).splitlines()
     assert shown[0] == "| encoder | short | long | one sentence, ms | cosine, min / mean |"
@@ -57,11 +51,6 @@ def test_table() -> None:
 
 def test_table_says_that_nothing_was_measured() -> None:
     assert "make bench-peers" in report.table(None, report.WORDS["README.md"])
-
-
-def test_a_document_without_a_place_is_refused() -> None:
-    with pytest.raises(ValueError, match="no place for the table"):
-        report.fill("text", RECORD, report.WORDS["README.md"])
 
 
 @pytest.mark.parametrize(

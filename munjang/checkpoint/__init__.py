@@ -1,4 +1,4 @@
-"""Model folders: `load_bi`, `load_cross`, `save_bi`, `save_cross`, and `kind` to tell them apart."""
+"""Model folders, read and written; every layout is a row of a table."""
 
 import os
 from pathlib import Path

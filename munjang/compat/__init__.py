@@ -1,4 +1,4 @@
-"""Names and signatures of sentence-transformers over ours: code written for it runs after changing the import.
+"""Names of sentence-transformers over ours: code written for it runs after changing the import.
 
 >>> from munjang.compat import SentenceTransformer, CrossEncoder, util   # was: from sentence_transformers import ...
 >>> model = SentenceTransformer("ko-en-small")  # a folder or a Hub name as well

@@ -1,1 +1,1 @@
-"""Data in and out: readers of tables of text, writers of vectors."""
+"""Data in and out: readers of tables, examples, samplers, mixtures, writers of vectors."""

@@ -72,7 +72,7 @@ def read_examples(
     names, or in the order of `labels`. Scores of pairs are scaled from `score_range` to 0..1; of several columns of
     scores, or of a column of lists, one is each candidate's, and they stay as they are.
 
-        read_examples("snli-train.tsv.xz", target="labels").label_names  # ('contradiction', 'entailment', 'neutral')
+    `read_examples("snli-train.tsv.xz", target="labels").label_names` is `('contradiction', 'entailment', 'neutral')`.
     """
     if target is not None and target not in TARGETS:
         raise unknown("target", target, TARGETS)

@@ -37,7 +37,7 @@ MAX_FIELD = 1 << 24  # characters of a CSV field; a quote that is never closed w
 def read_texts(path: Source, column: str | None = None, format: str | None = None) -> Iterator[str]:
     """The texts of one column, one row at a time. A row is a row: empty lines of a .txt are empty texts.
 
-    list(read_texts("sentences.csv", column="title"))
+    `list(read_texts("sentences.csv", column="title"))`
     """
     choose = partial(choose_text, label(path), column)
     for _, (text,) in _checked(path, choose, format):

@@ -81,7 +81,7 @@ def column_of(vectors_ND: NDArray[Any]) -> "pa.Array":
 def matrix_of(table: "pa.Table", dtype: str | None = None) -> NDArray[Any]:
     """The vectors of a table, [N, D]; `dtype` is that of bytes, where their column doesn't say it itself.
 
-    matrix_of(pyarrow.parquet.read_table("vectors.parquet"))
+    `matrix_of(pyarrow.parquet.read_table("vectors.parquet"))`
     """
     pa, _ = require_pyarrow()
     column = table.column("vector").combine_chunks()

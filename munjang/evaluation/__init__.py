@@ -1,4 +1,4 @@
-"""Evaluation: how good a model is on some data.
+"""Evaluation: how good a model is on some data; one file per kind.
 
 from munjang import BiEncoder, evaluate
 print(evaluate(BiEncoder.load(), "stsb-test.tsv"))

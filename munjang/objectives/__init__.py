@@ -1,4 +1,4 @@
-"""Training objectives: what a model is trained to do.    One file each, one line here."""
+"""Training objectives: one file each, one line here."""
 
 import inspect
 from collections.abc import Mapping

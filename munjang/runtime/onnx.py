@@ -1,6 +1,6 @@
 """A model to our ONNX folder, compared with the network it was made of before the folder is put in its place.
 
-export_onnx(BiEncoder.load(path).model, Path("folder"), "int8").smallest  # cosine: 0.9965
+`export_onnx(BiEncoder.load(path).model, Path("folder"), "int8").smallest` is the smallest cosine to the network.
 """
 
 from dataclasses import dataclass

@@ -1,1 +1,1 @@
-"""Beyond one machine: offline encoding on Ray Data, exact search over its files, and the way to a billion."""
+"""More than one machine: encoding on Ray Data, exact search over its files, what a billion costs."""

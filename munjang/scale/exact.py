@@ -23,7 +23,7 @@ FLOATS = ("float32", "float16")
 def search_exactly(folder: str, queries_QD: Floats, k: int, metric: str = "cosine", each: Each = map) -> list[Found]:
     """The k nearest rows of each query among all vectors of a folder; equal scores go by id.
 
-    search_exactly("vectors", model.encode_query(["a question"]), k=10)[0].ids
+    `search_exactly("vectors", model.encode_query(["a question"]), k=10)[0].ids`
     """
     manifest = complete_manifest(folder)
     if manifest.precision not in FLOATS:

@@ -1,1 +1,1 @@
-"""The HTTP server: requests of many clients, packed into shared batches, in the shapes that clients already speak."""
+"""The HTTP server: requests of many clients share batches, in the shapes that clients already use."""

@@ -1,4 +1,4 @@
-"""Stores: ids, vectors, texts and metadata on engines that exist. A store never sees a model."""
+"""Stores: ids, vectors, texts and metadata on existing engines. A store never sees a model."""
 
 import re
 from importlib import import_module

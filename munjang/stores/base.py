@@ -24,7 +24,7 @@ class StoreError(MunjangError):
 
 
 class NoSuchStore(StoreError, InputError):
-    """There is nothing at that place under that name, and it was not to be made."""
+    """There is no store of that name at that place."""
 
 
 @dataclass(frozen=True)

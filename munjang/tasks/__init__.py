@@ -1,4 +1,4 @@
-"""What sentence vectors are for, each task a function of texts or of ready vectors; each name loaded on first use.
+"""Applications of sentence vectors, each a function of texts or of ready vectors, loaded on first use.
 
 >>> from munjang import BiEncoder
 >>> from munjang.tasks import keywords

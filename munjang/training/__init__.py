@@ -1,1 +1,1 @@
-"""Training: what makes a model better at its task, and the data for it."""
+"""Training: configuration, loop, step, run folder, report, card; hard negatives, a domain's texts."""

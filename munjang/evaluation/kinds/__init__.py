@@ -1,4 +1,4 @@
-"""Kinds of evaluation, one a file; each reads its data and measures a model on it."""
+"""Kinds of evaluation, one file each: read the data, measure a model on it."""
 
 from munjang.evaluation.kinds import (
     classification,

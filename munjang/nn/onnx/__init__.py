@@ -1,0 +1,1 @@
+"""The ONNX graph of an export, and the session that runs it."""

@@ -1,1 +1,1 @@
-"""Texts that say what another says, dropped with the reason."""
+"""Texts that repeat what another says, dropped with the reason."""

@@ -51,7 +51,7 @@ def fit(
 ) -> Calibration:
     """The calibration with the least log loss on these rows. Methods: none, temperature, platt.
 
-    fit(logits_of_held_out_rows, targets, "temperature").scale_C[0]  # 1 / temperature
+    `fit(logits_of_held_out_rows, targets, "temperature").scale_C[0]` is 1 / temperature.
     """
     logits, targets = np.asarray(logits_NC, np.float64), np.asarray(targets_NC, np.float64)
     if method not in METHODS:

@@ -72,7 +72,7 @@ def zero_shot(
 class NliClassifier:
     """Labels as hypotheses that a cross-encoder for inference accepts or not. One score a pair (a re-ranker) works too.
 
-    NliClassifier.of(["sport", "money"], CrossEncoder.load("path/to/an/nli/model")).predict(texts)
+    `NliClassifier.of(["sport", "money"], CrossEncoder.load("path/to/an/nli/model")).predict(texts)`
     """
 
     labels: tuple[str, ...]

@@ -1,1 +1,1 @@
-"""Pairs that say the same: paraphrases, translations, and the graph of neighbours that they make."""
+"""Pairs that mean the same: paraphrases, translations, and the graph of neighbours that they make."""

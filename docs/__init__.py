@@ -1,0 +1,1 @@
+"""The documents, their check (check.py) and what is generated in them (generate/)."""

@@ -1,0 +1,58 @@
+"""What the documents say of code and records, written from them: `make docs` checks it, `make docs FIX=1` writes it.
+
+To add a part: a function `(root, document) -> Markdown` in a file here and a line in PARTS.
+"""
+
+from pathlib import Path
+
+from docs.generate import additions, commands, errors, facts, folders, objectives, scores, speed
+from docs.generate.part import Block, Fact, Stale
+
+READMES = ("README.md", "README.ko.md")
+CARD = {"start": "## Scores\n\n", "end": "\n\n## How it was made"}
+PARTS: tuple[Block | Fact, ...] = (
+    Block("scores", ("munjang/models/ko-en-small/README.md",), scores.encoder_card, **CARD),
+    Block("scores", ("munjang/models/ko-en-reranker/README.md",), scores.reranker_card, **CARD),
+    Block("scores", ("docs/models.md",), scores.encoder_table),
+    Block("components", ("docs/models.md",), scores.components_table),
+    Block("re-ranking", ("docs/models.md",), scores.shares_table),
+    Block("speed", READMES, speed.table),
+    Block("commands", READMES, commands.listing),
+    Block("map", ("README.md", "CONTRIBUTING.md"), folders.listing),
+    Block("additions", ("CONTRIBUTING.md",), additions.table),
+    Block("objectives", ("docs/training.md",), objectives.table),
+    Block("errors", ("docs/guide.md",), errors.fenced),
+    Block("tree", ("munjang/errors.py",), errors.tree, start="as one tree.\n\n", end='\n"""\n'),
+    *facts.FACTS,  # last: sizes of models count their cards
+)
+
+
+def stale(root: Path) -> list[str]:
+    """Say what the documents under a root don't say as code and records do."""
+    problems = []
+    for part in PARTS:
+        for document in part.documents:
+            text = (root / document).read_text(encoding="utf-8")
+            try:
+                if part.fill(root, document, text) != text:
+                    problems.append(f"{document}: {part.name} is out of date; run: make docs FIX=1")
+            except Stale as error:
+                problems.append(f"{document}: {error}")
+    return problems
+
+
+def write(root: Path) -> list[str]:
+    """Write every part that is out of date; return the documents that changed."""
+    changed = []
+    for part in PARTS:
+        for document in part.documents:
+            path = root / document
+            before = path.read_text(encoding="utf-8")
+            try:
+                after = part.fill(root, document, before)
+            except Stale:  # `stale` says why
+                continue
+            if after != before:
+                path.write_text(after, encoding="utf-8")
+                changed.append(document)
+    return list(dict.fromkeys(changed))

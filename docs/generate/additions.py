@@ -1,0 +1,65 @@
+"""What adding a thing takes: a file and a line in a table. Both are looked up, so that neither can be wrong."""
+
+import ast
+from pathlib import Path
+
+from docs.generate.part import Stale
+
+# What, the file to write (with a placeholder, or one that is there), and the tables that get a line: file, name.
+ADDITIONS: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...] = (
+    (
+        "pooling",
+        "munjang/nn/pooling.py",
+        (("munjang/nn/pooling.py", "POOLERS"), ("munjang/nn/onnx/outputs.py", "POOLERS")),
+    ),
+    ("objective", "munjang/objectives/<name>.py", (("munjang/objectives/__init__.py", "OBJECTIVES"),)),
+    ("family (architecture)", "munjang/nn/families/<name>.py", (("munjang/nn/families/__init__.py", "FAMILIES"),)),
+    ("store", "munjang/stores/<name>.py", (("munjang/stores/__init__.py", "STORES"),)),
+    ("kind of evaluation", "munjang/evaluation/kinds/<name>.py", (("munjang/evaluation/kinds/__init__.py", "KINDS"),)),
+    ("task", "munjang/tasks/<name>/", (("munjang/tasks/__init__.py", "PUBLIC"),)),
+    (
+        "command",
+        "munjang/cli/<verb>.py",
+        (("munjang/cli/__init__.py", "VERBS"), ("docs/generate/commands.py", "COMMANDS")),
+    ),
+    ("route", "munjang/server/<api>.py", (("munjang/server/app.py", "APIS"),)),
+    (
+        "layout (on-disk format of a model)",
+        "munjang/checkpoint/layouts.py",
+        (("munjang/checkpoint/layouts.py", "BI"), ("munjang/checkpoint/layouts.py", "CROSS")),
+    ),
+    (
+        "reader (file format of data)",
+        "munjang/data/tables.py",
+        (("munjang/data/tables.py", "READERS"), ("munjang/data/tables.py", "SUFFIXES")),
+    ),
+    ("part of these documents", "docs/generate/<name>.py", (("docs/generate/__init__.py", "PARTS"),)),
+)
+
+
+def table(root: Path, document: str) -> str:
+    """Return the table; a file or a name that isn't there is an error."""
+    lines = ["| what | file | line in |", "|---|---|---|"]
+    for what, file, tables in ADDITIONS:
+        pattern = file.replace("<name>", "*").replace("<verb>", "*").replace("<api>", "*").rstrip("/")
+        if not any(root.glob(pattern)):
+            raise Stale(f"adding a {what}: there is no {file}")
+        for path, name in tables:
+            if not (root / path).is_file() or name not in _names(root / path):
+                raise Stale(f"adding a {what}: there is no {name} in {path}")
+        shown = file if "<" in file else f"a function in {file}"
+        names = {path: [f"`{name}`" for other, name in tables if other == path] for path, _ in tables}
+        into = [f"{' and '.join(found)} in `{path}`" for path, found in names.items()]
+        lines.append(f"| {what} | {shown.replace(file, f'`{file}`')} | {', '.join(into)} |")
+    return "\n".join(lines)
+
+
+def _names(path: Path) -> set[str]:
+    """What a module assigns at its top."""
+    found: set[str] = set()
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        targets = (
+            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        )
+        found |= {target.id for target in targets if isinstance(target, ast.Name)}
+    return found

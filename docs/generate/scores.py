@@ -1,0 +1,136 @@
+"""Scores of the bundled models, from the record of exactly the weights that are shipped."""
+
+import hashlib
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from docs.generate.part import Stale
+from recipes.card import scores
+
+RECORD = "benchmarks/results/2026-11-16-ko-en-scores.json"
+PROMPTS = "benchmarks/results/2026-11-16-ko-en-last.json"  # multilingual-e5-small with its prompts
+WEIGHTS = "munjang/models/{}/munjang_int8.safetensors"
+MODELS = {  # in the record: in the tables
+    "ko-en-small, shipped, float32": "ko-en-small (37M)",
+    "multilingual-e5-small, int8": "multilingual-e5-small (118M)",
+    "all-MiniLM-L6-v2, int8": "all-MiniLM-L6-v2 (23M)",
+}
+OURS = next(iter(MODELS))
+MAIN = ("spearman_cosine", "ndcg@10", "v_measure")
+# Rows of docs/models.md: set, metric, title, the floor that we set before the training.
+ROWS = (
+    ("korsts-test", "spearman_cosine", "KorSTS test", "83"),
+    ("stsb-test", "spearman_cosine", "STSb test", "86.5"),
+    ("crossed-dev", "spearman_cosine", "STSb English-Korean crossed, dev", "79"),
+    ("sick-dev", "spearman_cosine", "SICK-R dev (never trained on)", "77"),
+    ("sts12", "spearman_cosine", "STS12", ""),
+    ("sts13", "spearman_cosine", "STS13", ""),
+    ("sts14", "spearman_cosine", "STS14", ""),
+    ("korquad", "ndcg@10", "KorQuAD, 964 passages, 5,774 questions: nDCG@10", ""),
+    ("korquad", "recall@10", "KorQuAD, recall@10", "above e5-small"),
+    ("cranfield", "ndcg@10", "Cranfield nDCG@10", "36.18"),
+    ("stackoverflow", "v_measure", "StackOverflow, 5,000 titles, V-measure", "65.78"),
+    (
+        "mixed-dev",
+        "recall@10",
+        "Korean sentences, English translations, 3 Korean distractors for each: recall@10",
+        "",
+    ),
+)
+RERANKING = "re-ranking, first 80 questions, 30 candidates, by the share of the re-ranker"
+COMPONENTS = "fewer components, dtype int8"
+SHARES = {  # in the record: in the table of docs/models.md, in the card
+    "0.0": ("0: `ko-en-small` alone", "ko-en-small alone"),
+    "0.3": ("0.3", ""),
+    "0.5": ("**0.5**", "ko-en-reranker"),
+    "0.7": ("0.7", ""),
+    "1.0": ("1: the re-ranker alone", "re-ranker alone (weight 1)"),
+}
+
+
+def record(root: Path) -> dict[str, Any]:
+    """Read the record; weights other than those that were measured are an error."""
+    found: dict[str, Any] = json.loads((root / RECORD).read_text(encoding="utf-8"))
+    for name, measured in found["weights"].items():
+        path = root / WEIGHTS.format(name)
+        if digest(path, path.stat().st_mtime_ns) != measured:
+            raise Stale(
+                f"{RECORD} was measured with other weights than {path.relative_to(root)}; measure these "
+                "(python -m recipes.ko_en_small.run evaluate) and record the scores with the sha256 of the file"
+            )
+    return found
+
+
+@cache
+def digest(path: Path, modified_ns: int) -> str:
+    """Return the sha256 of a file, computed once as long as it doesn't change."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def rows_of(lines: list[list[str]]) -> str:
+    """Return a Markdown table; the first line is its head."""
+    head, *rest = [f"| {' | '.join(cells)} |" for cells in lines]
+    return "\n".join([head, "|" + "---|" * len(lines[0]), *rest])
+
+
+def encoder_table(root: Path, document: str) -> str:
+    """Return the table of docs/models.md."""
+    models = record(root)["models"]
+    lines = [["set", *(title.replace(OURS.split(",")[0], "`ko-en-small`") for title in MODELS.values()), "our floor"]]
+    for name, metric, title, floor in ROWS:
+        lines.append([title, *(f"{models[model][name][metric]:.2f}" for model in MODELS), floor])
+    return rows_of(lines)
+
+
+def encoder_card(root: Path, document: str) -> str:
+    """Return the table of the encoder's card: the main metric of every set."""
+    models = record(root)["models"]
+    results = []
+    for name, title in MODELS.items():
+        mains = {each: next(main for main in MAIN if main in metrics) for each, metrics in models[name].items()}
+        reports = {each: {"main": main, "score": models[name][each][main] / 100} for each, main in mains.items()}
+        results.append({"model": title, "reports": reports})
+    return scores("ko-en-small", results)
+
+
+def reranker_card(root: Path, document: str) -> str:
+    """Return the table of the re-ranker's card."""
+    shares = record(root)[RERANKING]["shares"]
+    order = ("0.5", "1.0", "0.0")
+    lines = [["set", "metric", *(SHARES[share][1] for share in order)]]
+    for name, title in (("korquad", "KorQuAD"), ("cranfield", "Cranfield")):
+        for metric in ("mrr@10", "ndcg@10"):
+            cells = [f"{shares[f'{name} {share}'][metric]:.2f}" for share in order]
+            lines.append([f"{title}, first 80 questions, 30 candidates", metric, *cells])
+    return rows_of(lines)
+
+
+def shares_table(root: Path, document: str) -> str:
+    """Return what each share of the re-ranker gives."""
+    shares = record(root)[RERANKING]["shares"]
+    lines = [["share of the re-ranker", "KorQuAD MRR@10", "nDCG@10", "Cranfield MRR@10", "nDCG@10"]]
+    for share, (title, _) in SHARES.items():
+        sets = [shares[f"{name} {share}"] for name in ("korquad", "cranfield")]
+        lines.append([title, *(f"{each[metric]:.2f}" for each in sets for metric in ("mrr@10", "ndcg@10"))])
+    return rows_of(lines)
+
+
+def components_table(root: Path, document: str) -> str:
+    """Return what shorter and smaller vectors keep."""
+    found = record(root)[COMPONENTS]
+    heads = {"int8": "384 in int8", "one bit": "384 in one bit each"}
+    lines = [["", *(heads.get(key, key) for key in found["stsb-test"])]]
+    for name, title in (("stsb-test", "STSb test"), ("korsts-test", "KorSTS test")):
+        lines.append([title, *(f"{value:.2f}" for value in found[name].values())])
+    return rows_of(lines)
+
+
+def headline(root: Path) -> tuple[str, ...]:
+    """Return KorSTS and STSb test of ours, then of multilingual-e5-small with its prompts."""
+    ours = record(root)["models"][OURS]
+    theirs = json.loads((root / PROMPTS).read_text(encoding="utf-8"))["e5-small with its prompts, float32"]
+    sets = ("korsts-test", "stsb-test")
+    values = [*(ours[name]["spearman_cosine"] for name in sets), *(theirs[name] for name in sets)]
+    return tuple(f"{value:.2f}" for value in values)

@@ -1,0 +1,150 @@
+"""The documents follow code and records: a change that they don't show is noticed, and `make docs FIX=1` repairs it."""
+
+import ast
+import json
+import os
+import re
+import shutil
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from docs.generate import PARTS, additions, commands, scores, stale, write
+from docs.generate.part import Block, Fact, Stale
+from munjang import cli
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """A copy of what the generator reads; the large weights are links."""
+    root = tmp_path / "copy"
+
+    def link(source: str, target: str) -> None:
+        os.symlink(source, target) if source.endswith(".safetensors") else shutil.copy2(source, target)
+
+    ignored = shutil.ignore_patterns("__pycache__", "node_modules")
+    for name in ("munjang", "docs", "benchmarks", "examples", "recipes"):
+        shutil.copytree(ROOT / name, root / name, copy_function=link, ignore=ignored)
+    (root / "tests").mkdir()
+    for path in ROOT.glob("*.md"):
+        shutil.copy2(path, root)
+    return root
+
+
+def parts_of(problems: list[str]) -> set[str]:
+    return {problem.split(": ")[1].split(" is out of date")[0] for problem in problems}
+
+
+def test_nothing_is_stale(copy: Path) -> None:
+    assert stale(copy) == []
+    assert write(copy) == []
+
+
+def test_a_changed_score_is_noticed_and_repaired(copy: Path) -> None:
+    record = copy / scores.RECORD
+    found = json.loads(record.read_text(encoding="utf-8"))
+    found["models"][scores.OURS]["korsts-test"]["spearman_cosine"] = 84.21
+    record.write_text(json.dumps(found), encoding="utf-8")
+    problems = stale(copy)
+    assert parts_of(problems) == {"scores", "scores of the bundled encoder"}
+    assert all(problem.endswith("run: make docs FIX=1") for problem in problems)
+    documents = {"munjang/models/ko-en-small/README.md", "docs/models.md", "README.md", "README.ko.md"}
+    assert {problem.split(": ")[0] for problem in problems} == documents
+    assert set(write(copy)) == documents
+    assert all("84.21" in (copy / name).read_text(encoding="utf-8") for name in documents)
+    assert stale(copy) == []
+
+
+def test_other_weights_are_noticed(copy: Path) -> None:
+    weights = copy / scores.WEIGHTS.format("ko-en-small")
+    weights.unlink()
+    weights.write_bytes(b"other weights")
+    assert any("measured with other weights than munjang/models/ko-en-small" in problem for problem in stale(copy))
+
+
+def test_a_new_folder_is_noticed_and_repaired(copy: Path) -> None:
+    folder = copy / "munjang/tasks/summaries"
+    folder.mkdir()
+    (folder / "summary.py").write_text('"""A summary."""\n', encoding="utf-8")
+    assert any("munjang/tasks/summaries is not on the map" in problem for problem in stale(copy))
+    (folder / "__init__.py").write_text('"""Summaries: the sentences that say most."""\n', encoding="utf-8")
+    assert stale(copy) == ["CONTRIBUTING.md: map is out of date; run: make docs FIX=1"]
+    assert write(copy) == ["CONTRIBUTING.md"]
+    assert "    summaries/       Summaries: the sentences that say most" in (copy / "CONTRIBUTING.md").read_text(
+        "utf-8"
+    )
+
+
+def test_a_new_error_is_noticed(copy: Path) -> None:
+    with (copy / "munjang/index/hits.py").open("a", encoding="utf-8") as file:
+        file.write('\n\nclass NoHits(InputError):\n    """Nothing was found."""\n')
+    assert {problem.split(": ")[0] for problem in stale(copy)} == {"docs/guide.md", "munjang/errors.py"}
+
+
+def test_a_new_verb_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(cli.VERBS, "summarize", ("munjang.cli.encode", "say it in fewer words"))
+    problems = stale(ROOT)
+    assert {problem.split(": ")[0] for problem in problems} == {"README.md", "README.ko.md"}
+    assert any("summarize" in problem for problem in problems)
+    assert "number of commands" in parts_of(problems)
+
+
+def test_a_verb_with_another_purpose_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(cli.VERBS, "encode", ("munjang.cli.encode", "something else"))
+    assert stale(ROOT) == ["README.md: commands is out of date; run: make docs FIX=1"]
+
+
+def test_an_example_that_a_verb_does_not_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(commands.COMMANDS, "encode", ("a.txt --no-such-option", "?"))
+    with pytest.raises(Stale, match=r"munjang encode a\.txt --no-such-option"):
+        commands.listing(ROOT, "README.md")
+
+
+@pytest.mark.parametrize("row", additions.ADDITIONS, ids=lambda row: row[0])
+def test_a_table_that_moved_is_noticed(row: tuple[str, str, tuple[tuple[str, str], ...]], copy: Path) -> None:
+    path, name = row[2][-1]
+    file = copy / path
+    file.write_text(re.sub(rf"^{name}\b", "MOVED", file.read_text(encoding="utf-8"), flags=re.MULTILINE), "utf-8")
+    with pytest.raises(Stale, match=f"no {name} in {path}"):
+        additions.table(copy, "CONTRIBUTING.md")
+
+
+def test_a_sentence_and_a_block_that_are_gone() -> None:
+    fact = Fact("apples", {"a.md": r"(\d+) apples"}, lambda root: ("3",))
+    assert fact.fill(ROOT, "a.md", "We have 2 apples.") == "We have 3 apples."
+    with pytest.raises(Stale, match="is there 0 times"):
+        fact.fill(ROOT, "a.md", "We have pears.")
+    block = Block("pears", ("a.md",), lambda root, document: "new")
+    assert block.fill(ROOT, "a.md", "<!-- pears -->\n\nold\n\n<!-- end of pears -->") == (
+        "<!-- pears -->\n\nnew\n\n<!-- end of pears -->"
+    )
+    with pytest.raises(Stale, match="no place for pears"):
+        block.fill(ROOT, "a.md", "text")
+
+
+def test_parts_name_documents_that_exist() -> None:
+    assert all((ROOT / document).is_file() for part in PARTS for document in part.documents)
+
+
+def test_examples_need_only_what_pyproject_names() -> None:
+    """A file of examples/ imports the standard library, the package, and what pyproject.toml names."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    wanted = {
+        *project["dependencies"],
+        *(each for extra in project["optional-dependencies"].values() for each in extra),
+    }
+    named = {re.match(r"[\w-]+", requirement)[0].replace("-", "_").lower() for requirement in wanted}
+    for path in (ROOT / "examples").rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        nodes = list(ast.walk(tree))
+        imported = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+        imported |= {node.module for node in nodes if isinstance(node, ast.ImportFrom) if node.module}
+        foreign = {name.split(".")[0] for name in imported} - sys.stdlib_module_names - {"munjang", "examples"}
+        assert foreign <= named, path
+        if path.parent == ROOT / "examples":  # the small ones run after `pip install .`
+            core = {re.match(r"[\w-]+", requirement)[0] for requirement in project["dependencies"]}
+            assert foreign <= core, path
