@@ -79,6 +79,13 @@ def test_a_new_folder_is_noticed_and_repaired(copy: Path) -> None:
     )
 
 
+def test_a_folder_that_is_gone_is_noticed(copy: Path) -> None:
+    shutil.rmtree(copy / "munjang/scale")
+    shutil.rmtree(copy / "munjang/tasks/topics")
+    problems = stale(copy)
+    assert sum("names scale, which is not in munjang/" in problem for problem in problems) == 2  # both maps
+
+
 def test_a_new_error_is_noticed(copy: Path) -> None:
     with (copy / "munjang/index/hits.py").open("a", encoding="utf-8") as file:
         file.write('\n\nclass NoHits(InputError):\n    """Nothing was found."""\n')

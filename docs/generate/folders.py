@@ -34,6 +34,8 @@ def listing(root: Path, document: str) -> str:
     lines = ["```", "munjang/"]
     for unit in ORDER.replace(" > ", ", ").split(", "):
         folder = root / "munjang" / unit
+        if not folder.is_dir() and not folder.with_suffix(".py").is_file():
+            raise Stale(f"ORDER of tests/test_architecture.py names {unit}, which is not in munjang/")
         if not folder.is_dir():
             lines.append(f"  {folder.name + '.py':{WIDTH}}{purpose(folder.with_suffix('.py'))}")
             continue
