@@ -1,4 +1,7 @@
-"""Teach a model what words mean in one office, from scored pairs (pip install '.[train]').    Run: python examples/train_sts.py"""
+"""Teach a model what words mean in one office, from scored pairs.    Run: python examples/train_sts.py
+
+Training needs an extra: pip install '.[train]'
+"""
 
 import numpy as np
 

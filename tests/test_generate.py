@@ -1,12 +1,9 @@
 """The documents follow code and records: a change that they don't show is noticed, and `make docs FIX=1` repairs it."""
 
-import ast
 import json
 import os
 import re
 import shutil
-import sys
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -135,23 +132,3 @@ def test_a_sentence_and_a_block_that_are_gone() -> None:
 
 def test_parts_name_documents_that_exist() -> None:
     assert all((ROOT / document).is_file() for part in PARTS for document in part.documents)
-
-
-def test_examples_need_only_what_pyproject_names() -> None:
-    """A file of examples/ imports the standard library, the package, and what pyproject.toml names."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    wanted = {
-        *project["dependencies"],
-        *(each for extra in project["optional-dependencies"].values() for each in extra),
-    }
-    named = {re.match(r"[\w-]+", requirement)[0].replace("-", "_").lower() for requirement in wanted}
-    for path in (ROOT / "examples").rglob("*.py"):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        nodes = list(ast.walk(tree))
-        imported = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
-        imported |= {node.module for node in nodes if isinstance(node, ast.ImportFrom) if node.module}
-        foreign = {name.split(".")[0] for name in imported} - sys.stdlib_module_names - {"munjang", "examples"}
-        assert foreign <= named, path
-        if path.parent == ROOT / "examples":  # the small ones run after `pip install .`
-            core = {re.match(r"[\w-]+", requirement)[0] for requirement in project["dependencies"]}
-            assert foreign <= core, path

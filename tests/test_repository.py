@@ -1,5 +1,6 @@
 """What the repository says of itself is true: commands, links, targets, version, example."""
 
+import ast
 import os
 import re
 import subprocess
@@ -55,6 +56,26 @@ def test_every_direct_dependency_is_pinned_and_explained() -> None:
     explained = read("docs/dependencies.md").lower().replace("_", "-")
     assert names - pinned == set()
     assert {name for name in names if f"| {name} |" not in explained} == set()
+
+
+def test_examples_need_only_what_pyproject_names() -> None:
+    """A file of examples/ imports the standard library, the package, and what pyproject.toml names."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    wanted = {
+        *project["dependencies"],
+        *(each for extra in project["optional-dependencies"].values() for each in extra),
+    }
+    named = {re.match(r"[\w-]+", requirement)[0].replace("-", "_").lower() for requirement in wanted}
+    for path in (ROOT / "examples").rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        nodes = list(ast.walk(tree))
+        imported = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+        imported |= {node.module for node in nodes if isinstance(node, ast.ImportFrom) if node.module}
+        foreign = {name.split(".")[0] for name in imported} - sys.stdlib_module_names - {"munjang", "examples"}
+        assert foreign <= named, path
+        if path.parent == ROOT / "examples":  # the small ones run after `pip install .`
+            core = {re.match(r"[\w-]+", requirement)[0] for requirement in project["dependencies"]}
+            assert foreign <= core, path
 
 
 def test_documents_hold() -> None:
