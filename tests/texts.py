@@ -1,6 +1,8 @@
 """Texts for tests: Korean and English of mixed lengths, and hostile ones."""
 
+import csv
 import random
+from pathlib import Path
 
 _ENGLISH = """the a quick brown fox jumps over lazy dogs while seventeen engineers measure how fast light travels
 through glass and water in winter nobody wanted to eat cold soup but everyone did because kitchens
@@ -122,3 +124,13 @@ def mixed(count: int, seed: int = 0, longest: int = 120) -> list[str]:
         words = ENGLISH if row % 2 else KOREAN
         texts.append(" ".join(random_.choice(words) for _ in range(1 + int(random_.random() ** 3 * longest))))
     return texts
+
+
+def natural(count: int) -> list[str]:
+    """Passages of the demo's corpus, Korean and English in turns."""
+    path = Path(__file__).parents[1] / "examples/demo/corpus.tsv"
+    with path.open(encoding="utf-8", newline="") as file:
+        texts = [row["text"] for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)]
+    korean = [text for text in texts if any("가" <= letter <= "힣" for letter in text)]
+    english = [text for text in texts if text.isascii()]
+    return [text for pair in zip(korean, english, strict=False) for text in pair][:count]

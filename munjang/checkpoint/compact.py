@@ -1,8 +1,9 @@
 """Our compact format: an encoder's weights in 8 bits, all else in float32.    N rows of a weight, D columns.
 
 Beside a weight of whole numbers [N, D] stand its steps, `.scale` [N], and behind a norm the powers of two by which
-its columns were grown first, `.equal` [D], as nn/packed.py does it: `dtype="int8"` finds the same numbers again where a
-model keeps a scale per row; in known ranges (nn/ranges.py) layers behind a norm are rounded once more.
+its columns were grown first, `.equal` [D], as nn/int8/rows.py does it: on a CPU with VNNI `dtype="int8"` finds the same
+numbers again where a layer keeps a scale per row; in known ranges (nn/int8/ranges.py), and without VNNI, weights are
+rounded once more.
 """
 
 import torch
@@ -12,7 +13,8 @@ from munjang.errors import CheckpointError
 from munjang.nn.encoder import Encoder
 from munjang.nn.families.base import Names
 from munjang.nn.heads import check_weight
-from munjang.nn.packed import equalisers, in_steps, pack_exact
+from munjang.nn.int8.weights import equalisers, in_steps
+from munjang.nn.packed import pack_exact
 
 FORMAT = "munjang-int8"  # as `save` calls it
 STEM = "munjang_int8"  # never model.safetensors: sentence-transformers would take whole numbers for weights

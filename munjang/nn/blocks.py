@@ -13,7 +13,6 @@ weights and sums are three passes over a whole block:
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
 
 import torch
 import torch.nn.functional as F
@@ -28,12 +27,6 @@ WHOLE = 512  # beyond it scores would take more memory than anything else, and t
 LONG = 128  # beyond it each text is alone: oneDNN adds in another order for two of them, and a text keeps its numbers
 SPARE = 16  # columns behind the values, the first of which counts
 MOST, LEAST = 2.0**40, 2.0**-40  # sums beyond these: scores of more than 27, for which bf16 is too coarse as well
-
-
-@cache
-def has_bf16() -> bool:
-    """Whether this CPU multiplies bf16 numbers, and this torch lets it."""
-    return torch.cpu._is_avx512_bf16_supported() and torch.ops.mkldnn._is_mkldnn_bf16_supported()
 
 
 @dataclass

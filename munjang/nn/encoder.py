@@ -7,6 +7,7 @@ checkpoint has and what its tensors are called; the arithmetic is here, once.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import cast
 
 import torch
@@ -14,8 +15,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from munjang.errors import UnsupportedModel
-from munjang.nn import fixed
 from munjang.nn.attention import Bias, attend, attend_one
+from munjang.nn.int8 import layer
 from munjang.nn.linear import BLOCK, Linear, round_up
 from munjang.nn.norm import Norm, is_fused
 from munjang.text.packing import Packed
@@ -146,8 +147,8 @@ class Block(nn.Module):
     def forward(
         self, x_TD: Tensor, batch: Packed, bias: Bias | None, rotary: Tensor | None, window: int | None
     ) -> Tensor:
-        if not torch.is_grad_enabled() and fixed.is_fixed(self) and len(x_TD):
-            return fixed.layer(self, x_TD, batch, bias)
+        if not torch.is_grad_enabled() and layer.has_ranges(self) and len(x_TD):
+            return layer.layer(self, x_TD, batch, bias)
         behind, below = (self.shape.out_dropout, self.shape.down_dropout) if self.training else (0.0, 0.0)
         if self.shape.is_pre_norm:
             seen_TD = self.attention(self.attention_norm(x_TD), batch, bias, rotary, window)
@@ -158,12 +159,16 @@ class Block(nn.Module):
 
     @property
     def is_packed(self) -> bool:
-        return all(getattr(each, "packed", None) is not None for each in (self.qkv, self.out, self.up, self.down))
+        return all(getattr(each, "packed", None) is not None for each in self.products)
+
+    @property
+    def products(self) -> tuple[Linear, Linear, Linear, Linear]:
+        return self.qkv, self.out, self.up, self.down
 
     def lone(self, x_TD: Tensor, num_tokens: int, bias: Bias | None) -> Tensor:
         """`forward` for one text in packed weights; T is rounded up already, rows past `num_tokens` are not seen."""
-        if fixed.is_fixed(self):
-            return fixed.lone(self, x_TD, num_tokens, bias)
+        if layer.has_ranges(self):
+            return layer.lone(self, x_TD, num_tokens, bias)
         seen_TNK = attend_one(self.qkv.product(x_TD).view(len(x_TD), 3, self.shape.num_heads, -1), num_tokens, bias)
         x_TD = self.attention_norm(self.out.product(seen_TNK.reshape(x_TD.shape)), x_TD)
         return cast(Tensor, self.inner_norm(self.down.product(self.up.product(x_TD, self.activation)), x_TD))
@@ -207,19 +212,26 @@ class Encoder(nn.Module):
 
     def layers(self, batch: Packed) -> list[Tensor]:
         """Token vectors after the embeddings and after every layer."""
+        states = [self.embeddings(batch)]
+        for step in self.steps(batch):
+            states.append(step(states[-1]))
+        return states
+
+    def steps(self, batch: Packed) -> list[Callable[[Tensor], Tensor]]:
+        """Each layer as a function of the token vectors that come into it; a final norm belongs to the last one."""
         shape = self.shape
-        x_TD = self.embeddings(batch)
         bias = None if self.relative is None else RelativeBias(self.relative)
         tables = {base: rotary_table(base, shape.width // shape.num_heads, batch) for base in set(shape.rotary_bases)}
-        states = [x_TD]
-        for layer, block in enumerate(self.order):
-            rotary = tables[shape.rotary_bases[layer]] if tables else None
-            window = shape.windows[layer] if shape.windows else None
-            x_TD = self.blocks[block](x_TD, batch, bias, rotary, window)
-            states.append(x_TD)
+        rotaries: Sequence[Tensor | None] = [tables[base] for base in shape.rotary_bases] or [None] * shape.num_layers
+        windows = shape.windows or [None] * shape.num_layers
+        steps: list[Callable[[Tensor], Tensor]] = [
+            partial(self.blocks[block], batch=batch, bias=bias, rotary=rotary, window=window)
+            for block, rotary, window in zip(self.order, rotaries, windows, strict=True)
+        ]
         if self.final_norm is not None:
-            states[-1] = self.final_norm(x_TD)
-        return states
+            last, norm = steps.pop(), self.final_norm
+            steps.append(lambda x_TD: norm(last(x_TD)))
+        return steps
 
 
 class RelativeBias:

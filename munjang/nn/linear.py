@@ -1,7 +1,7 @@
 """A linear layer that may carry its weights a second time, packed for inference on this CPU.
 
-T tokens, D width of the input, N of the output. The packings (nn/packed.py) are exact fp32 or bf16 through oneDNN, and
-8 bits. `train()`, loading weights and moving the layer drop them, so that a weight which changes is never stale.
+T tokens, D width of the input, N of the output. The packings are exact fp32 or bf16 through oneDNN (nn/packed.py), and
+8 bits (nn/int8/). `train()`, loading weights and moving the layer drop them, so that a changed weight is never stale.
 """
 
 from collections.abc import Callable

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from munjang.nn import pooling
 from munjang.nn.heads import ClassificationHead, Dense, Normalize
-from munjang.nn.packed import pack_exact, pack_int8
-from munjang.nn.ranges import can_fix, pack_fixed
+from munjang.nn.int8 import pack as int8
+from munjang.nn.packed import pack_exact
 from munjang.text.packing import Packed
 
 
@@ -112,10 +112,8 @@ class PairNetwork(nn.Module):
 def _place(network: SentenceNetwork | PairNetwork, device: torch.device, dtype: torch.dtype) -> None:
     """The encoder on a device, in the form in which it is computed there."""
     if dtype == torch.int8:
-        pack_exact(network.encoder.to(device, torch.float32))
-        encoder = network.encoder  # with the exact ones for the sample, and for what stays exact
-        if not (can_fix(encoder) and pack_fixed(encoder)):
-            pack_int8(encoder)
+        pack_exact(network.encoder.to(device, torch.float32))  # for the sample, and for layers that stay exact
+        int8.pack(network.encoder)
     else:
         pack_exact(network.encoder.to(device, dtype))
 

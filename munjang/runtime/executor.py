@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from munjang.errors import InputError, MunjangError, unknown
 from munjang.nn.encoder import Encoder
-from munjang.nn.packed import SAMPLE_TOKENS, sample
+from munjang.nn.sample import SAMPLE_TOKENS, sample
 from munjang.runtime import calibration
 from munjang.runtime.graphs import Graphs
 from munjang.text.packing import Packed

@@ -33,7 +33,7 @@ import torch
 
 from munjang.checkpoint import compute_options, stated_dtype
 from munjang.errors import InputError, MunjangError
-from munjang.nn.packed import can_pack
+from munjang.nn.cpu import can_pack
 from munjang.runtime.executor import pick_device, pick_dtype
 from munjang.runtime.pipeline import Stopped, until
 from munjang.runtime.progress import Progress

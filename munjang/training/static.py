@@ -19,10 +19,10 @@ from torch import Tensor
 from munjang import checkpoint
 from munjang.bi_encoder import BiEncoder
 from munjang.errors import InputError
+from munjang.nn.cpu import can_pack
 from munjang.nn.encoder import Encoder
 from munjang.nn.heads import Normalize
 from munjang.nn.network import SentenceNetwork, StaticEncoder
-from munjang.nn.packed import can_pack
 from munjang.options import option
 from munjang.text.tokenizer import Tokenizer
 from munjang.training.static_refine import Lesson, refine

@@ -10,7 +10,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 
 from munjang import BiEncoder
-from munjang.nn.packed import can_pack
+from munjang.nn.cpu import can_pack
 from munjang.runtime.onnx import export_onnx
 from tests.texts import ENGLISH
 

@@ -9,7 +9,7 @@ import torch
 
 from munjang import BiEncoder
 from munjang.errors import InputError
-from munjang.nn.packed import in_steps
+from munjang.nn.int8.weights import in_steps
 from recipes.rounding import in_turn, products, round_in_turn
 
 TEXTS = ["a cat sleeps on the warm roof", "고양이가 따뜻한 지붕에서 잔다", "the dog", "서울은 대한민국의 수도이다"] * 4

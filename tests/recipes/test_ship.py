@@ -14,7 +14,7 @@ import torch
 
 from munjang import BiEncoder, CrossEncoder
 from munjang.errors import InputError
-from munjang.nn.packed import can_pack
+from munjang.nn.cpu import can_pack
 from recipes.card import DATA, STORIES, scores
 from recipes.ship import ship
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from munjang import BiEncoder, TrainConfig, train
-from munjang.nn.packed import sample
+from munjang.nn.sample import sample
 from munjang.runtime import calibration, executor
 from munjang.runtime.calibration import find
 from munjang.text.packing import Packed

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from munjang.errors import UnsupportedModel
 from munjang.nn.encoder import Block, Embeddings, Encoder, RelativeBias
+from munjang.nn.int8.weights import equalisers
 from munjang.nn.network import StaticEncoder
 from munjang.nn.onnx.graph import Graph
-from munjang.nn.packed import equalisers
 
 IDS, MASK, TYPES = "input_ids", "attention_mask", "token_type_ids"
 HIDDEN = float(np.finfo(np.float32).min)  # finite: a text without tokens would else be NaN

@@ -1,13 +1,12 @@
-"""8-bit layers whose ranges are known beforehand, so that what lies between two products happens inside of them.
+"""8-bit products whose ranges are known beforehand, so that what lies between two of them happens inside.
 
 T tokens, D width of the input, N of the output.
 
-nn/packed.py gives every row a scale of its own, which takes four passes over the values around each product. Here bias,
-GELU, the sum with what a layer adds to, and the rounding to codes are part of the products; nn/ranges.py finds ranges
-for which that is good enough (docs/log.md, 2026-11-16).
+nn/int8/rows.py gives every row a scale of its own, which takes four passes over the values around each product. Here
+bias, GELU, the sum with what a layer adds to, and the rounding to codes are part of the products; nn/int8/ranges.py
+finds ranges for which that is good enough (docs/log.md, 2026-11-16).
 """
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, cast
@@ -18,6 +17,7 @@ from torch import Tensor
 
 from munjang.nn import blocks
 from munjang.nn.attention import Bias, attend, attend_one
+from munjang.nn.int8.codes import in_codes
 from munjang.nn.linear import BLOCK, Activation, round_up
 from munjang.text.packing import Packed
 
@@ -52,7 +52,7 @@ class Range:
         return self.step * (255 - self.zero)
 
 
-class Fixed:
+class RangePacking:
     """Weights in 8 bits with a scale per output; inputs in codes of one range; results in a dtype, or in codes."""
 
     def __init__(
@@ -94,28 +94,14 @@ class Fixed:
         return in_codes(x_TD, self.given.step, self.given.zero)
 
 
-def in_codes(x_TD: Tensor, step: float, zero: int) -> Tensor:
-    """Values as whole numbers from 0 to 255."""
-    # the only rounding of torch that uses vector instructions; its result's bytes, as int_repr copies them one by one
-    coded_TD = torch.quantize_per_tensor(x_TD, step, zero, torch.quint8)
-    return torch.empty(0, dtype=torch.uint8).set_(coded_TD.untyped_storage(), 0, x_TD.shape, (x_TD.shape[1], 1))
-
-
-def hush() -> None:
-    """Let torch say now, unheard, what it says once in a process: its rounding will go. Nobody here can act on it."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        in_codes(torch.zeros(1, 1), 1.0, 0)
-
-
-def is_fixed(block: Any) -> bool:
+def has_ranges(block: Any) -> bool:
     """Whether all products of a layer have known ranges."""
-    return all(isinstance(linear.packed, Fixed) for linear in (block.qkv, block.out, block.up, block.down))
+    return all(isinstance(linear.packed, RangePacking) for linear in block.products)
 
 
 def layer(block: Any, x_TD: Tensor, batch: Packed, bias: Bias | None) -> Tensor:
     """One layer, its norms behind the sums, as many rows at a time as oneDNN keeps a kernel for."""
-    qkv, out, up, down = (cast(Fixed, each.packed) for each in (block.qkv, block.out, block.up, block.down))
+    qkv, out, up, down = (cast(RangePacking, linear.packed) for linear in block.products)
     rows, heads = len(x_TD), block.shape.num_heads
     parts_TN = x_TD.new_empty(rows, 3 * x_TD.shape[1], dtype=qkv.dtype)
     for part in parts(rows):
@@ -136,7 +122,7 @@ def layer(block: Any, x_TD: Tensor, batch: Packed, bias: Bias | None) -> Tensor:
 
 def lone(block: Any, x_TD: Tensor, num_tokens: int, bias: Bias | None) -> Tensor:
     """`layer` for one text, rounded up already: the same to the bit, as a small difference becomes one of a code."""
-    qkv, out, up, down = (cast(Fixed, each.packed) for each in (block.qkv, block.out, block.up, block.down))
+    qkv, out, up, down = (cast(RangePacking, linear.packed) for linear in block.products)
     parts_T3NK = qkv(x_TD, None, None).view(len(x_TD), 3, block.shape.num_heads, -1)
     attend_alone = blocks.attend_one if qkv.dtype == torch.bfloat16 else attend_one
     seen_TNK = attend_alone(parts_T3NK, num_tokens, bias)

@@ -1,6 +1,5 @@
 """8-bit layers in known ranges beside the same arithmetic in float64; whole networks beside float32."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -9,27 +8,17 @@ import torch
 import torch.nn.functional as F
 
 from munjang import BiEncoder
-from munjang.nn import ranges
-from munjang.nn.encoder import Encoder
-from munjang.nn.fixed import Fixed, Range, in_codes, is_fixed, parts
+from munjang.nn.cpu import has_vnni
+from munjang.nn.int8 import ranges
+from munjang.nn.int8.codes import in_codes
+from munjang.nn.int8.layer import Range, RangePacking, parts
+from munjang.nn.int8.observe import Column
+from munjang.nn.int8.ranges import behind_norm, ladder
+from munjang.nn.int8.weights import in_steps
 from munjang.nn.linear import Linear
-from munjang.nn.packed import Int8, can_pack, in_steps, sample
-from munjang.nn.ranges import behind_norm, equaliser, extremes_of, ladder
-from tests.texts import mixed
+from tests.texts import mixed, natural
 
-needs_vnni = pytest.mark.skipif(
-    not can_pack(torch.int8) or not torch.cpu._is_vnni_supported(), reason="this CPU has no 8-bit dot products"
-)
-
-
-@pytest.fixture(autouse=True)
-def as_it_comes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(ranges.SWITCH, raising=False)
-
-
-def test_not_where_rows_are_asked_for(tiny_bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(ranges.SWITCH, "rows")
-    assert not ranges.can_fix(BiEncoder.load(tiny_bert, device="cpu").network.encoder)
+needs_vnni = pytest.mark.skipif(not has_vnni(), reason="ranges are for CPUs with 8-bit dot products")
 
 
 def test_ranges() -> None:
@@ -81,57 +70,15 @@ def test_the_same_as_by_hand(rows: int) -> None:
     codes = ((x - middle) / equal / given.step).round().clamp(-128, 127).double()
     expected = codes @ (whole.double() * scale.double()[:, None]).T * given.step + bias
     with torch.inference_mode():
-        exact = Fixed(whole, scale, bias, given, torch.float32, (-middle / equal, 1 / equal))
+        exact = RangePacking(whole, scale, bias, given, torch.float32, (-middle / equal, 1 / equal))
         assert (exact(x, None, None) - expected).abs().max() < 2e-4
         assert (exact.onto(x, onto) - expected - onto).abs().max() < 2e-4
         assert (exact(x, F.gelu, None) - F.gelu(expected)).abs().max() < 2e-4
         between = Range.behind_gelu(8.0)
-        found = Fixed(whole, scale, bias, given, between, (-middle / equal, 1 / equal))(x, F.gelu, None)
+        found = RangePacking(whole, scale, bias, given, between, (-middle / equal, 1 / equal))(x, F.gelu, None)
     assert found.dtype == torch.uint8
     values = (found.double() - between.zero) * between.step
     assert (values - F.gelu(expected).clamp(max=between.end)).abs().max() < between.step
-
-
-def test_more_is_left_to_the_weights() -> None:
-    weight, largest = torch.ones(4, 2), torch.tensor([1.0, 256.0])
-    assert equaliser(weight, largest).tolist() == [2**-5, 2.0]  # 256 ** 0.7 is 48.5: 1 / 24.8 and 48.5 / 24.8
-
-
-@needs_vnni
-def test_which_layers(tiny_bert: Path, make: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ranges, "NEAR", -1.0)  # weights that are drawn wide are hard to keep
-    encoder = BiEncoder.load(tiny_bert, device="cpu", dtype="int8").network.encoder
-    assert isinstance(encoder, Encoder)
-    assert all(is_fixed(block) for block in encoder.blocks)
-    encoder.blocks[0].up.train()
-    assert not is_fixed(encoder.blocks[0])
-    for family in ("albert", "modernbert"):
-        other = BiEncoder.load(make(family), device="cpu", dtype="int8").network.encoder
-        assert isinstance(other.blocks[0].down.packed, Int8)
-
-
-@needs_vnni
-def test_a_model_that_ranges_would_change_too_much_keeps_its_rows(
-    minilm: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    texts = mixed(10, longest=30)
-    monkeypatch.setenv(ranges.SWITCH, "rows")
-    expected = BiEncoder.load(minilm, device="cpu", dtype="int8").encode(texts)
-    monkeypatch.delenv(ranges.SWITCH)
-    assert not np.array_equal(BiEncoder.load(minilm, device="cpu", dtype="int8").encode(texts), expected)
-    monkeypatch.setattr(ranges, "NEAR", 0.99999)
-    kept = BiEncoder.load(minilm, device="cpu", dtype="int8")
-    assert isinstance(kept.network.encoder.blocks[0].down.packed, Int8)
-    assert np.array_equal(kept.encode(texts), expected)
-
-
-def test_without_vnni_every_row_keeps_its_scale(tiny_bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if not can_pack(torch.int8):
-        pytest.skip("this CPU or torch has no 8-bit products")
-    monkeypatch.setattr(torch.cpu, "_is_vnni_supported", lambda: False)
-    model = BiEncoder.load(tiny_bert, device="cpu", dtype="int8")
-    assert isinstance(model.network.encoder.blocks[0].down.packed, Int8)
-    assert np.isfinite(model.encode(mixed(5, longest=20))).all()
 
 
 @needs_vnni
@@ -140,7 +87,7 @@ def test_without_bf16_attention_stays_in_fp32(minilm: Path, monkeypatch: pytest.
     monkeypatch.setattr(ranges, "has_bf16", lambda: False)
     model = BiEncoder.load(minilm, device="cpu", dtype="int8")
     assert model.network.encoder.blocks[0].qkv.packed.dtype == torch.float32
-    texts = mixed(40, longest=60)
+    texts = natural(40)
     together = model.encode(texts)
     assert (exact.encode(texts) * together).sum(1).mean() > 0.997
     assert np.abs(together - np.stack([model.encode(text) for text in texts])).mean() < 1e-4
@@ -154,30 +101,16 @@ def test_a_text_keeps_its_vector(minilm: Path) -> None:
     assert np.abs(together - alone).mean() < 1e-4  # measured 1.4e-5
 
 
-def test_the_extremes_of_every_column(tiny_bert: Path) -> None:
-    encoder = BiEncoder.load(tiny_bert, device="cpu").network.encoder
-    assert isinstance(encoder, Encoder)
-    with torch.no_grad():
-        batch = sample(encoder, ranges.SAMPLE_LENGTHS, has_ends=True)
-        found, out = extremes_of(encoder, batch)
-    assert out.shape == (batch.num_tokens, encoder.shape.width)
-    block = encoder.blocks[0]
-    assert len(found) == 4 * len(encoder.blocks)
-    assert all((low <= high).all() for low, high in found.values())
-    assert float(found[block.down][0].min()) > -0.18
-
-
 @needs_vnni
 def test_a_product_whose_columns_were_uneven() -> None:
     torch.manual_seed(0)
     layer, x = Linear(48, 20), torch.randn(200, 48)
     x[:, 3], x[:, 9] = x[:, 3] * 30, x[:, 9] * 0.1 + 50
+    seen = Column(x.amin(0), x.amax(0), x.mean(0))
     with torch.inference_mode():
         exact = layer(x)
-        found = behind_norm(layer, (x.amin(0), x.amax(0)), torch.float32)(x, None, None)
-        twice = behind_norm(
-            layer, (x.amin(0), x.amax(0)), torch.float32, (torch.tensor([4, 4]), torch.tensor([0.0, -1]))
-        )
+        found = behind_norm(layer, seen, torch.float32)(x, None, None)
+        twice = behind_norm(layer, seen, torch.float32, (torch.tensor([4, 4]), torch.tensor([0.0, -1])))
         assert (found - exact).norm() < 0.02 * (exact - exact.mean(0)).norm()
         pair = twice(x, None, None)
     assert torch.allclose(pair[:, 0], found[:, 4], atol=1e-5)

@@ -1,0 +1,38 @@
+"""What the CPU can compute with through oneDNN, and what oneDNN was told to leave unused.
+
+ONEDNN_MAX_CPU_ISA makes oneDNN behave as on a weaker CPU. What is decided here follows it, so that setting it to AVX2
+shows on any x86 machine what a CPU without AVX-512 computes.
+"""
+
+import os
+
+import torch
+
+# values of ONEDNN_MAX_CPU_ISA below which oneDNN adds two 8-bit products in 16 bits, or has no bf16 products
+WITHOUT_VNNI = frozenset({"SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX2_VNNI_2", "AVX512_CORE"})
+WITHOUT_BF16 = WITHOUT_VNNI | {"AVX512_CORE_VNNI"}
+
+
+def has_vnni() -> bool:
+    """Whether 8-bit products are added in 32 bits. AVX-VNNI without AVX-512 counts as none, which is safe."""
+    return torch.cpu._is_vnni_supported() and _allowed_isa() not in WITHOUT_VNNI
+
+
+def has_bf16() -> bool:
+    """Whether this CPU multiplies bf16 numbers by itself, and this torch lets it."""
+    return torch.cpu._is_avx512_bf16_supported() and can_pack(torch.bfloat16)
+
+
+def can_pack(dtype: torch.dtype) -> bool:
+    """Whether this torch and CPU have oneDNN's operators on prepacked weights of a dtype."""
+    if not torch._C._has_mkldnn or not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
+        return False
+    if dtype == torch.int8:
+        return torch.cpu._is_avx2_supported() and hasattr(torch.ops.onednn, "qlinear_pointwise")
+    if dtype == torch.bfloat16:
+        return torch.ops.mkldnn._is_mkldnn_bf16_supported() and _allowed_isa() not in WITHOUT_BF16
+    return dtype == torch.float32
+
+
+def _allowed_isa() -> str:
+    return os.environ.get("ONEDNN_MAX_CPU_ISA", os.environ.get("DNNL_MAX_CPU_ISA", "")).upper()

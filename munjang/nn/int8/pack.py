@@ -1,0 +1,96 @@
+"""The entry: an encoder's layers in 8 bits, each in the fastest way that keeps the vectors near enough.
+
+Ranges that are known beforehand are the fastest (nn/int8/ranges.py: VNNI, plain layers), a scale per row is more exact
+(nn/int8/rows.py), and float32 is what a layer falls back to. Which one it takes is found out at load, on a sample.
+"""
+
+import os
+import warnings
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+from munjang.errors import UnsupportedModel
+from munjang.nn.cpu import can_pack, has_vnni
+from munjang.nn.encoder import Block, Encoder
+from munjang.nn.int8.codes import hush
+from munjang.nn.int8.observe import Seen, loss, observe
+from munjang.nn.int8.ranges import can_use_ranges, pack_ranges
+from munjang.nn.int8.rows import pack_rows
+from munjang.nn.int8.weights import blocks_of
+
+SWITCH = "MUNJANG_INT8"  # "rows": a scale per row instead of known ranges, more exact and a fifth slower
+# 1 - cosine of the sample to float32. Real text in a language that a model was not made for has up to 1.8 times as much
+# (measured: docs/log.md, 2026-11-18), and 0.003 is what we promise
+MAX_LOSS = 0.0017
+
+Way = Callable[[Block], None]
+
+
+@torch.no_grad()
+def pack(encoder: nn.Module) -> None:
+    """Pack the layers of an encoder, whose exact packings are there, in 8 bits; what follows it stays as it is."""
+    if not can_pack(torch.int8):
+        raise UnsupportedModel("dtype='int8' needs an x86 CPU with AVX2 and a torch with oneDNN; leave dtype out.")
+    if not isinstance(encoder, Encoder):
+        raise UnsupportedModel(
+            f"dtype='int8' is for encoders that Munjang computes itself, not {type(encoder).__name__}; leave it out."
+        )
+    hush()
+    exact = {block: [linear.packed for linear in block.products] for block in blocks_of(encoder)}
+    seen, is_pairwise = observe(encoder), not has_vnni()
+
+    def leave_exact(block: Block) -> None:
+        for linear, packed in zip(block.products, exact[block], strict=True):
+            linear.packed = packed
+
+    ways: list[Way] = [lambda block: pack_rows(block, seen, is_pairwise), leave_exact]
+    if can_use_ranges(encoder) and os.environ.get(SWITCH) != "rows":
+        ways.insert(0, lambda block: pack_ranges(block, seen))
+    way_of = _choose(encoder, seen, ways)
+    num_exact = sum(way == len(ways) - 1 for way in way_of.values())
+    if 2 * num_exact > len(way_of):
+        warnings.warn(
+            f"dtype='int8' would change this model's vectors too much: {num_exact} of its {len(way_of)} layers stay in "
+            "float32, so little speed is gained.",
+            stacklevel=2,
+        )
+
+
+def _choose(encoder: Encoder, seen: Seen, ways: list[Way]) -> dict[Block, int]:
+    """Pack every layer the first way; while the sample is too far off, pack the worst layers the next way."""
+    way_of = dict.fromkeys(blocks_of(encoder), 0)
+    for block in way_of:
+        ways[0](block)
+    if len(ways) > 2 and _loss(encoder, seen) > 2 * MAX_LOSS:  # layer by layer would take as long as all that follows
+        for block in way_of:
+            way_of[block] = 1
+            ways[1](block)
+    while (now := _loss(encoder, seen)) > MAX_LOSS:
+        errors = _errors(encoder, seen)
+        movable = sorted((block for block in way_of if way_of[block] < len(ways) - 1), key=errors.__getitem__)
+        if not movable:
+            break
+        # what layers add to the loss adds up: as many as would do if the next way were exact, at least one
+        allowed, moved = sum(errors.values()) * MAX_LOSS / now, 0.0
+        while movable and (not moved or sum(errors.values()) - moved > allowed):
+            block = movable.pop()
+            moved += errors[block]
+            way_of[block] += 1
+            ways[way_of[block]](block)
+    return way_of
+
+
+def _errors(encoder: Encoder, seen: Seen) -> dict[Block, float]:
+    """Return what each layer by itself does to the sample: its loss behind what came into it in float32."""
+    errors = dict.fromkeys(blocks_of(encoder), 0.0)
+    for place, (step, before_TD) in enumerate(zip(encoder.steps(seen.batch), seen.states, strict=False)):
+        block = encoder.blocks[encoder.order[place]]
+        assert isinstance(block, Block)
+        errors[block] += loss(seen.states[place + 1], step(before_TD), seen.batch)
+    return errors
+
+
+def _loss(encoder: Encoder, seen: Seen) -> float:
+    return loss(seen.states[-1], encoder.layers(seen.batch)[-1], seen.batch)

@@ -1,0 +1,67 @@
+"""Weights as whole numbers of a step per output.    D width of the input, N of the output.
+
+A CPU without VNNI multiplies unsigned 8-bit inputs by signed weights and adds two neighbouring products in 16 bits.
+Their sum fits if the weights of a pair that have the same sign add up to at most 128 (255 · 128 = 32,640), and nothing
+more is needed: a single weight may be as large as 127. So the step comes from the largest pair there. Limiting every
+weight to 63 instead costs four times as much of the cosine (docs/log.md, 2026-11-18).
+"""
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from munjang.nn.encoder import Block, Encoder
+from munjang.nn.sample import SAMPLE_TOKENS, sample
+
+MAX_WHOLE = 127
+SAMPLE_TEXTS = 16
+MEAN_WEIGHT = 0.5  # of a correction by the mean input: random tokens share about half of it with real text
+
+
+def in_steps(weight_ND: Tensor, is_pairwise: bool = False) -> tuple[Tensor, Tensor]:
+    """Return weights as whole numbers of a step per output, and the steps; `is_pairwise` keeps pairs within 16 bits."""
+    largest_N = weight_ND.abs().amax(1)
+    if is_pairwise:
+        pairs_NPX = F.pad(weight_ND, (0, weight_ND.shape[1] % 2)).view(len(weight_ND), -1, 2)
+        for side_NPX in (pairs_NPX.clamp(min=0), pairs_NPX.clamp(max=0)):
+            # rounding adds at most half to each: 127 and two halves are 128
+            largest_N = largest_N.maximum(side_NPX.sum(2).abs().amax(1))
+    scale_N = largest_N.clamp(min=1e-10) / MAX_WHOLE
+    return (weight_ND / scale_N[:, None]).round().char(), scale_N
+
+
+def taken_by_rounding(weight_ND: Tensor, whole_ND: Tensor, scale_N: Tensor, mean_D: Tensor) -> Tensor:
+    """Return what rounding takes from each output on average, to be added to the bias."""
+    return MEAN_WEIGHT * ((weight_ND - whole_ND * scale_N[:, None]) @ mean_D)
+
+
+def blocks_of(encoder: Encoder) -> list[Block]:
+    """Return the layers; shared ones once."""
+    return [block for block in encoder.blocks if isinstance(block, Block)]
+
+
+def equalisers(encoder: Encoder) -> dict[nn.Module, Tensor]:
+    """Return, for the layers behind a norm, by how much each column of the input is to be shrunk."""
+    largest: dict[nn.Module, Tensor] = {}
+
+    def see(module: nn.Module, given: tuple[Tensor, ...]) -> None:
+        columns_D = given[0].abs().amax(0)
+        largest[module] = columns_D.maximum(largest.get(module, columns_D))
+
+    layers = [linear for block in blocks_of(encoder) for linear in (block.qkv, block.up)]
+    hooks = [linear.register_forward_pre_hook(see) for linear in layers]
+    try:
+        encoder(sample(encoder, [SAMPLE_TOKENS] * SAMPLE_TEXTS))
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return {linear: equaliser(linear.weight, largest[linear], 0.5) for linear in layers}
+
+
+def equaliser(weight_ND: Tensor, largest_D: Tensor, left_to_weights: float) -> Tensor:
+    """Return by how much to shrink each column of the input: powers of two, so that undoing it is exact.
+
+    `left_to_weights` 0.5 is half-way: as large in the input as in the weights (SmoothQuant).
+    """
+    weights_D = weight_ND.abs().amax(0).clamp(min=1e-5)
+    equal_D = largest_D.clamp(min=1e-5) ** left_to_weights / weights_D ** (1 - left_to_weights)
+    return (equal_D / equal_D.mean()).log2().round().exp2()

@@ -1,0 +1,30 @@
+"""Texts of random tokens: what a network is measured with when there is no real text at hand."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from munjang.nn.encoder import Encoder
+from munjang.text.packing import Packed, pack
+
+SAMPLE_TOKENS = 32
+
+
+def sample(
+    encoder: Encoder, lengths: Sequence[int], has_ends: bool = False, num_distinct: Sequence[int | None] = ()
+) -> Packed:
+    """Return random texts, always the same.
+
+    `has_ends` puts what stands around every text around these too; `num_distinct` is how many different tokens the
+    text of the same place is drawn from (None, and where it ends: from all).
+    """
+    shape, (before, behind) = encoder.shape, encoder.ends if has_ends else ((), ())
+    generator = np.random.default_rng(0)
+    texts = []
+    for place, length in enumerate(lengths):
+        distinct = num_distinct[place] if place < len(num_distinct) else None
+        ids = generator.integers(0, shape.vocab_size, distinct or min(length, shape.max_tokens))
+        ids = ids if distinct is None else generator.choice(ids, min(length, shape.max_tokens))
+        texts.append(np.array([*before, *ids, *behind][: shape.max_tokens]))
+    texts.sort(key=len, reverse=True)
+    return pack(np.concatenate(texts), np.array([len(text) for text in texts]), pad_id=shape.pad_id)
