@@ -74,7 +74,7 @@ def ladder(top_C: Tensor, num_rungs: int) -> tuple[Tensor, Tensor, float]:
 
     >>> columns, rungs, reach = ladder(torch.tensor([2.0, 9.0, 3.0]), 2)
     >>> columns.tolist(), rungs.tolist(), reach
-    ([0, 1, 2, 1, 1], [0, 0, 0, 1, 2], 3.0)
+    ([0, 1, 2, 1, 1], [0.0, 0.0, 0.0, 1.0, 2.0], 3.0)
     """
     count_C = torch.ones(len(top_C))
     added: list[tuple[int, int]] = []

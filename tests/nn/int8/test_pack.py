@@ -74,22 +74,21 @@ def test_ranges_where_the_cpu_has_vnni_and_rows_elsewhere(
 
 
 def test_layers_that_change_too_much_stay_exact(minilm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stricter bar moves layers on, worst first, until the sample passes; no bar at all is out of reach."""
+    """A stricter bar moves layers on, worst first, until the sample passes; one out of reach moves all of them."""
     monkeypatch.setenv(pack.SWITCH, "rows")
-    texts = natural(20)
-    exact = BiEncoder.load(minilm, "cpu").encode(texts)
-    losses = []
-    for bar in (pack.MAX_LOSS, 0.0008):
+    counts = []
+    for bar in (1.0, 0.0013, 0.001):
         monkeypatch.setattr(pack, "MAX_LOSS", bar)
-        model = BiEncoder.load(minilm, "cpu", "int8")
-        losses.append(1 - (model.encode(texts) * exact).sum(1).mean())
-        assert 0 < ways(model).count("RowPacking") < 6 or bar > 0.001
-    assert losses[1] < losses[0]
+        counts.append(ways(BiEncoder.load(minilm, "cpu", "int8")).count("RowPacking"))
+    assert counts[0] == 6
+    assert sorted(counts, reverse=True) == counts
+    assert 0 < min(counts) < 6
     monkeypatch.setattr(pack, "MAX_LOSS", -1.0)
     with pytest.warns(UserWarning, match="6 of its 6 layers stay in float32"):
         model = BiEncoder.load(minilm, "cpu", "int8")
     assert all(isinstance(layer.packed, Exact) for block in model.network.encoder.blocks for layer in block.products)
-    np.testing.assert_allclose(model.encode(texts), exact, atol=2e-6)
+    texts = natural(20)
+    np.testing.assert_allclose(model.encode(texts), BiEncoder.load(minilm, "cpu").encode(texts), atol=2e-6)
 
 
 def test_training_drops_them(tiny_bert: Path, whatever_the_loss: None) -> None:
@@ -126,6 +125,7 @@ def test_rows_are_what_a_strict_bar_leaves_of_ranges(minilm: Path, monkeypatch: 
     if not has_vnni():
         pytest.skip("ranges need VNNI")
     monkeypatch.delenv(pack.SWITCH, raising=False)
+    monkeypatch.setattr(pack, "MAX_LOSS", 1.0)
     assert set(ways(BiEncoder.load(minilm, "cpu", "int8"))) == {"ranges"}
-    monkeypatch.setattr(pack, "MAX_LOSS", 0.0014)
+    monkeypatch.setattr(pack, "MAX_LOSS", 0.0012)
     assert "RowPacking" in ways(BiEncoder.load(minilm, "cpu", "int8"))
