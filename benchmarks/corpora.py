@@ -55,7 +55,7 @@ def _line(words: list[str], seed: int, fewest: int, most: int) -> str:
 
 
 def _from_files(count: int, data: Path) -> dict[str, list[str]]:
-    lines = {name: _shuffled(read_texts(data / path), 40 * count) for name, path in FILES.items()}
+    lines = {name: shuffled(read_texts(data / path), 40 * count) for name, path in FILES.items()}
     both = [text for pair in zip(lines["english"], lines["korean"], strict=False) for text in pair][2 * count :]
     lengths = random.Random(1).choices([1, 1, 1, 1, 2, 3, 5, 8], k=count)
     starts = [sum(lengths[:row]) for row in range(count)]
@@ -68,7 +68,8 @@ def _from_files(count: int, data: Path) -> dict[str, list[str]]:
     }
 
 
-def _shuffled(texts: Iterable[str], most: int) -> list[str]:
+def shuffled(texts: Iterable[str], most: int) -> list[str]:
+    """Return the first texts that are not empty, in an order that is always the same."""
     found = [text for text in islice(texts, most) if text.strip()]
     random.Random(0).shuffle(found)
     return found

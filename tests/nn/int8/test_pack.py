@@ -121,11 +121,13 @@ def test_what_has_no_8_bit_path(make: Callable[..., Path], tiny_bert: Path) -> N
         BiEncoder.load(tiny_bert, device="cuda:7", dtype="int8")
 
 
-def test_rows_are_what_a_strict_bar_leaves_of_ranges(minilm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ranges_stay_where_they_are_good_enough(minilm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if not has_vnni():
         pytest.skip("ranges need VNNI")
     monkeypatch.delenv(pack.SWITCH, raising=False)
-    monkeypatch.setattr(pack, "MAX_LOSS", 1.0)
-    assert set(ways(BiEncoder.load(minilm, "cpu", "int8"))) == {"ranges"}
-    monkeypatch.setattr(pack, "MAX_LOSS", 0.0012)
-    assert "RowPacking" in ways(BiEncoder.load(minilm, "cpu", "int8"))
+    counts = []
+    for bar in (1.0, 0.001):
+        monkeypatch.setattr(pack, "MAX_LOSS", bar)
+        counts.append(ways(BiEncoder.load(minilm, "cpu", "int8")).count("ranges"))
+    assert counts[0] == 6
+    assert counts[1] < 6
