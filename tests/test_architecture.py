@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -55,8 +56,13 @@ FILES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
 TEST_FILES = sorted((ROOT / "tests").rglob("test_*.py"))
 
 
-def imported_modules(module: str) -> Iterator[str]:
+@cache
+def imported_modules(module: str) -> list[str]:
     """Every module of ours that this one imports: at the top, inside functions and for type checkers alike."""
+    return list(_imported_modules(module))
+
+
+def _imported_modules(module: str) -> Iterator[str]:
     path = FILES[module]
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -80,16 +86,25 @@ def unit(module: str) -> str:
 INNER = [module for module in FILES if module != "munjang"]
 
 
-@pytest.mark.parametrize("module", INNER)
-def test_imports_point_down(module: str) -> None:
+def wrong_imports(module: str) -> Iterator[str]:
+    """Each import of a module that doesn't point down, in words."""
     if module == "munjang.__main__":
-        assert {unit(name) for name in imported_modules(module)} <= {"cli"}
+        yield from (f"{module} imports {name}" for name in imported_modules(module) if unit(name) != "cli")
         return
-    assert unit(module) in DEPTH, f"{module} is not on the map; put it under one of {', '.join(DEPTH)}"
+    if unit(module) not in DEPTH:
+        yield f"{module} is not on the map; put it under one of {', '.join(DEPTH)}"
+        return
     for name in imported_modules(module):
-        is_root = name == "munjang"  # __version__
-        if not is_root and unit(name) != unit(module) and (unit(module), unit(name)) != ("types", "errors"):
-            assert DEPTH[unit(name)] > DEPTH[unit(module)], f"{module} imports {name}; the order is {ORDER}"
+        if name == "munjang":  # __version__
+            continue
+        is_outside = unit(name) != unit(module) and (unit(module), unit(name)) != ("types", "errors")
+        if is_outside and DEPTH[unit(name)] <= DEPTH[unit(module)]:
+            yield f"{module} imports {name}"
+
+
+def test_imports_point_down() -> None:
+    wrong = [line for module in INNER for line in wrong_imports(module)]
+    assert wrong == [], f"the order is {ORDER}"
 
 
 def find_cycle(graph: dict[str, set[str]]) -> list[str]:
@@ -115,19 +130,28 @@ def test_no_file_is_too_long() -> None:
     assert {module: lines for module, lines in lengths.items() if lines > MAX_LINES} == {}
 
 
-def modules_after(statement: str) -> set[str]:
-    code = f"import json, sys; {statement}; print(json.dumps([name.split('.')[0] for name in sys.modules]))"
+IMPORTS = [
+    "import munjang",
+    *(f"from munjang import {name}" for name in sorted(munjang.PUBLIC)),
+    *("import munjang.objectives", "import munjang.compat"),
+]
+
+
+def test_importing_needs_nothing_optional() -> None:
+    """In one process, which says after each statement what it has loaded so far."""
+    code = (
+        "import json, sys\n"
+        f"for statement in {IMPORTS}:\n"
+        "    exec(statement)\n"
+        "    print(json.dumps(sorted(sys.modules)))"
+    )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    return set(json.loads(done.stdout))
-
-
-def test_import_is_lazy() -> None:
-    assert modules_after("import munjang") & (OPTIONAL | {"torch", "numpy", "tokenizers"}) == set()
-
-
-@pytest.mark.parametrize("name", sorted(munjang.PUBLIC))
-def test_public_names_need_no_extra(name: str) -> None:
-    assert modules_after(f"from munjang import {name}") & OPTIONAL == set()
+    loaded = dict(zip(IMPORTS, map(json.loads, done.stdout.splitlines()), strict=True))
+    packages = {statement: {name.split(".")[0] for name in names} for statement, names in loaded.items()}
+    assert {statement: OPTIONAL & names for statement, names in packages.items() if OPTIONAL & names} == {}
+    assert {"torch", "numpy", "tokenizers"} & packages["import munjang"] == set()
+    before_compat = loaded["import munjang.objectives"]
+    assert [name for name in before_compat if name.startswith("munjang.compat")] == []  # nothing else imports it
 
 
 @pytest.mark.slow  # ten processes that import torch: 15 s
@@ -177,8 +201,11 @@ def asserting_functions(tree: ast.Module) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("path", TEST_FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_every_test_asserts(path: Path) -> None:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    tests = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name[:5] == "test_"}
-    assert tests - asserting_functions(tree) == set()
+def test_every_test_asserts() -> None:
+    without = {}
+    for path in TEST_FILES:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tests = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name[:5] == "test_"}
+        if missing := tests - asserting_functions(tree):
+            without[str(path.relative_to(ROOT))] = missing
+    assert without == {}

@@ -57,11 +57,17 @@ def test_help_is_quick() -> None:
     assert min(times) < 0.3, times
 
 
-@pytest.mark.parametrize("arguments", [["--help"], *([verb, "--help"] for verb in VERBS)])
-def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
-    code = f"import sys; from munjang.cli import main; main({arguments!r}); print(*sys.modules, file=sys.stderr)"
+def test_help_loads_nothing_heavy() -> None:
+    """In one process, which says after each command what it has loaded so far."""
+    commands = [["--help"], *([verb, "--help"] for verb in VERBS)]
+    code = (
+        "import sys; from munjang.cli import main\n"
+        f"for arguments in {commands}: main(arguments); print(*sys.modules, file=sys.stderr)"
+    )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert {"torch", "numpy", "tokenizers", "pyarrow"} & set(done.stderr.split()) == set()
+    heavy = {"torch", "numpy", "tokenizers", "pyarrow"}
+    for arguments, modules in zip(commands, done.stderr.splitlines(), strict=True):
+        assert heavy & set(modules.split()) == set(), arguments
 
 
 def test_closed_pipe_is_quiet() -> None:

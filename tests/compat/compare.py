@@ -27,6 +27,17 @@ def assert_same(ours: Any, theirs: Any, tolerance: float = 2e-5) -> None:
         assert ours == theirs
 
 
+def assert_same_for_each(options: dict[str, dict[str, Any]], ours: Any, theirs: Any, inputs: Any) -> None:
+    """Both functions give the same for the inputs with each of the options; names all with which they don't."""
+    different = {}
+    for name, each in options.items():
+        try:
+            assert_same(ours(inputs, **each), theirs(inputs, **each))
+        except AssertionError as error:
+            different[name] = str(error)
+    assert different == {}
+
+
 def assert_close(ours: Any, theirs: Any, tolerance: float) -> None:
     """Floats within the tolerance, everything else equal."""
     mine, other = as_array(ours), as_array(theirs)

@@ -13,7 +13,7 @@ import torch
 import munjang
 from munjang.compat import CrossEncoder
 from munjang.errors import CheckpointError, InputError, UnsupportedModel
-from tests.compat.compare import assert_same
+from tests.compat.compare import assert_same, assert_same_for_each
 from tests.texts import mixed
 
 Both = Callable[..., tuple[Any, Any]]
@@ -47,12 +47,11 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 @pytest.mark.parametrize("inputs", INPUTS.values(), ids=INPUTS)
 @pytest.mark.parametrize("num_labels", [1, 3])
-def test_predict(both_scorers: Both, num_labels: int, inputs: Any, options: dict[str, Any]) -> None:
+def test_predict(both_scorers: Both, num_labels: int, inputs: Any) -> None:
     ours, theirs = both_scorers(num_labels)
-    assert_same(ours.predict(inputs, **options), theirs.predict(inputs, **options))
+    assert_same_for_each(OPTIONS, ours.predict, theirs.predict, inputs)
 
 
 def test_predict_by_place_and_by_older_name(both_scorers: Both) -> None:

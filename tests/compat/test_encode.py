@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from munjang.errors import InputError, TruncationWarning
-from tests.compat.compare import assert_same
+from tests.compat.compare import assert_same, assert_same_for_each
 from tests.compat.conftest import PROMPTS
 from tests.texts import mixed
 
@@ -47,18 +47,16 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 @pytest.mark.parametrize("inputs", INPUTS.values(), ids=INPUTS)
-def test_same_result(both: Both, inputs: Any, options: dict[str, Any]) -> None:
+def test_same_result(both: Both, inputs: Any) -> None:
     ours, theirs = both("bert", pooling="mean", normalize=False)
-    assert_same(ours.encode(inputs, **options), theirs.encode(inputs, **options))
+    assert_same_for_each(OPTIONS, ours.encode, theirs.encode, inputs)
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta", "qwen3"])
 def test_same_result_of_other_models(both: Both, family: str) -> None:
     ours, theirs = both(family)
-    for options in OPTIONS.values():
-        assert_same(ours.encode(TEXTS, **options), theirs.encode(TEXTS, **options))
+    assert_same_for_each(OPTIONS, ours.encode, theirs.encode, TEXTS)
 
 
 def test_arguments_by_place_and_by_their_old_name(both: Both) -> None:
@@ -90,7 +88,7 @@ def test_everything_of_a_text(both: Both, prompt: str | None) -> None:
 def test_prompts(both: Both, method: str, includes: bool) -> None:
     ours, theirs = both("bert", pooling="mean", normalize=False, include_prompt=includes, prompts=PROMPTS)
     assert ours.prompts == theirs.prompts
-    texts = [text for text in TEXTS if text.strip()]
+    texts = [text for text in TEXTS if text.strip()][:8]
     for options in (
         {},
         {"prompt_name": "query"},

@@ -2,8 +2,6 @@
 
 import importlib
 import inspect
-import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -160,12 +158,3 @@ def test_models_name_the_way(both: Both, both_scorers: Both) -> None:
             call()
         assert way in str(caught.value)
     assert not hasattr(ours, "fit")
-
-
-def test_nothing_else_imports_it() -> None:
-    code = "import sys, munjang; munjang.BiEncoder; print([name for name in sys.modules if 'munjang.compat' in name])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
-    code = "import sys, munjang.compat; print('transformers' in sys.modules, 'sentence_transformers' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "False False\n"

@@ -7,7 +7,6 @@ import pytest
 from munjang.errors import InputError
 from munjang.objectives import OBJECTIVES, WRAPPERS, make, options_of, wrap
 from tests.objectives.cases import FACTS
-from tests.test_architecture import OPTIONAL, modules_after
 
 
 def refused(message: str) -> object:
@@ -96,7 +95,3 @@ def test_wrappers_ask_for_what_is_inside() -> None:
     regression = wrap("adaptive_layers", wrap("matryoshka", make("regression", {}), FACTS, dims=[6, 3]), FACTS)
     assert regression.is_separable
     assert make("in_batch", {}).extras == ("texts",)  # the class is as it was
-
-
-def test_importing_needs_no_extra() -> None:
-    assert modules_after("import munjang.objectives") & OPTIONAL == set()
