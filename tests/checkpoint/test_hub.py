@@ -1,6 +1,7 @@
 """Names on the Hub, against a small Hub of our own on this machine: what is fetched, what is kept, what is refused.
 
-huggingface_hub reads its settings when it is imported, so every look at the Hub is a process of its own.
+huggingface_hub reads its settings when it is imported, so there is one process for each set of settings. All tests
+share it and its cache, so every test names repositories of its own.
 """
 
 import hashlib
@@ -8,11 +9,13 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from urllib.parse import unquote, urlsplit
 
 import numpy as np
@@ -111,8 +114,8 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(data)
 
 
-@pytest.fixture
-def hub() -> Iterator[FakeHub]:
+@pytest.fixture(scope="module")
+def server() -> Iterator[FakeHub]:
     server = FakeHub()
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
@@ -122,47 +125,97 @@ def hub() -> Iterator[FakeHub]:
     thread.join()
 
 
+@pytest.fixture
+def hub(server: FakeHub) -> FakeHub:
+    """A Hub that holds nothing and was asked for nothing."""
+    server.repositories.clear()
+    server.gated.clear()
+    server.fetched.clear()
+    return server
+
+
 PROGRAM = """
-import json, sys
+import json, os, sys
 import munjang
 from munjang import checkpoint
 from munjang.errors import MunjangError
-names, out, kind = json.loads(sys.argv[1])
-results = []
-for name in names:
-    try:
-        if kind == "kind":
-            results.append({"kind": checkpoint.kind(name)})
-            continue
-        model = getattr(munjang, kind).load(name)
-        if kind == "BiEncoder":
-            vector = model.encode("one text 하나").tolist()
-        else:
-            vector = model.predict([("one text", "하나")]).tolist()
-        results.append({"vector": vector, "folder": str(model.model.folder)})
-    except MunjangError as error:
-        results.append({"error": f"{type(error).__name__}: {error}"})
-with open(out, "w") as file:
-    json.dump(results, file)
+answers = os.fdopen(os.dup(1), "w")
+os.dup2(2, 1)  # whatever else prints is no answer
+def look(kind, name):
+    if kind == "kind":
+        return {"kind": checkpoint.kind(name)}
+    model = getattr(munjang, kind).load(name)
+    if kind == "BiEncoder":
+        vector = model.encode("one text 하나").tolist()
+    else:
+        vector = model.predict([("one text", "하나")]).tolist()
+    return {"vector": vector, "folder": str(model.model.folder)}
+for line in sys.stdin:
+    kind, names = json.loads(line)
+    results = []
+    for name in names:
+        try:
+            results.append(look(kind, name))
+        except MunjangError as error:
+            results.append({"error": f"{type(error).__name__}: {error}"})
+    print(json.dumps(results), file=answers, flush=True)
 """
 
 
-def load(hub: FakeHub, cache: Path, *names: str, kind: str = "BiEncoder", **settings: str) -> list[dict[str, Any]]:
-    """What BiEncoder.load, CrossEncoder.load or checkpoint.kind gives for names, in one process with its own cache."""
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("HF_", "HUGGING", "TRANSFORMERS_"))}
-    paths = {"HF_ENDPOINT": hub.address, "HF_HUB_CACHE": str(cache), "HF_HOME": str(cache / "home")}
-    quiet = {"HF_HUB_DISABLE_TELEMETRY": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_DISABLE_XET": "1"}
+class Loader:
+    """A process that loads models by name, with a cache of the Hub and settings of its own."""
+
+    def __init__(self, cache: Path, log: IO[str], **settings: str) -> None:
+        alien = ("HF_", "HUGGING", "TRANSFORMERS_")
+        kept = {key: value for key, value in os.environ.items() if not key.startswith(alien)}
+        paths = {"HF_HUB_CACHE": str(cache), "HF_HOME": str(cache / "home")}
+        quiet = {"HF_HUB_DISABLE_TELEMETRY": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_DISABLE_XET": "1"}
+        self.cache, self.log = cache, log
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM],
+            env={**kept, **paths, **quiet, **settings},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+        )
+
+    def __call__(self, *names: str, kind: str = "BiEncoder") -> list[dict[str, Any]]:
+        """What BiEncoder.load, CrossEncoder.load or checkpoint.kind gives for names."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        print(json.dumps([kind, names]), file=self.process.stdin, flush=True)
+        too_late = threading.Timer(120, self.process.kill)
+        too_late.start()
+        answer = self.process.stdout.readline()
+        too_late.cancel()
+        assert answer, self.said()
+        return list(json.loads(answer))
+
+    def said(self) -> str:
+        self.log.seek(0)
+        return self.log.read()
+
+    def close(self) -> None:
+        self.process.communicate(timeout=60)
+
+
+@contextmanager
+def loading(cache: Path, **settings: str) -> Iterator[Loader]:
     cache.mkdir(exist_ok=True)
-    out = cache / "out.json"
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, json.dumps([names, str(out), kind])],
-        env={**kept, **paths, **quiet, **settings},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
-    return list(folders.read(out))
+    with tempfile.TemporaryFile("w+") as log:
+        loader = Loader(cache, log, **settings)
+        try:
+            yield loader
+        finally:
+            loader.close()
+
+
+@pytest.fixture(scope="module")
+def load(server: FakeHub, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loader]:
+    """Loads models from the Hub, as a user without any settings does."""
+    with loading(tmp_path_factory.mktemp("cache"), HF_ENDPOINT=server.address) as loader:
+        yield loader
 
 
 def publish(hub: FakeHub, name: str, folder: Path) -> Path:
@@ -185,11 +238,11 @@ def publish(hub: FakeHub, name: str, folder: Path) -> Path:
     return folder
 
 
-def test_once_online_then_offline(hub: FakeHub, make: Make, tmp_path: Path) -> None:
+def test_once_online_then_offline(hub: FakeHub, load: Loader, make: Make, tmp_path: Path) -> None:
     source = publish(hub, "someone/model", folders.copy(make("bert", dense=24), tmp_path / "source"))
     folders.torch.save({"not": folders.torch.zeros(1)}, source / "pytorch_model.bin")
     expected = BiEncoder.load(source).encode("one text 하나")
-    (first,) = load(hub, tmp_path / "cache", "someone/model")
+    (first,) = load("someone/model")
     assert np.allclose(first["vector"], expected, atol=1e-6)
     needed = {path.relative_to(source).as_posix() for path in source.rglob("*.json") if "Normalize" not in str(path)}
     needed -= {"onnx/config.json", "checkpoint-500/config.json"}
@@ -198,31 +251,45 @@ def test_once_online_then_offline(hub: FakeHub, make: Make, tmp_path: Path) -> N
     assert needed <= fetched <= needed | {"3_Normalize/config.json"}  # and no bin beside safetensors, no export
     assert len(hub.fetched) == len(fetched)  # each once
     hub.fetched.clear()
-    (again,) = load(hub, tmp_path / "cache", "someone/model")
+    with loading(load.cache, HF_ENDPOINT=hub.address) as another:
+        (again,) = another("someone/model")
     assert hub.fetched == []  # a second time nothing is fetched
     hub.repositories.clear()
-    (offline,) = load(hub, tmp_path / "cache", "someone/model", HF_HUB_OFFLINE="1")
+    with loading(load.cache, HF_ENDPOINT=hub.address, HF_HUB_OFFLINE="1") as another:
+        offline, absent = another("someone/model", "someone/other")
     assert first == again == offline
     assert COMMIT in offline["folder"]
+    assert_no_copy(absent, "someone/other")
 
 
-def test_an_onnx_export(hub: FakeHub, make: Make, tmp_path: Path) -> None:
+def assert_no_copy(result: dict[str, Any], name: str) -> None:
+    assert f"There is no folder '{name}', no copy in the Hub's cache" in result["error"]
+    assert "Give a folder, or fetch the model once while online" in result["error"]
+
+
+def test_without_a_network(hub: FakeHub, tmp_path: Path) -> None:
+    with loading(tmp_path / "cache", HF_ENDPOINT="http://127.0.0.1:9") as load:
+        assert_no_copy(*load("someone/model"), "someone/model")
+    assert hub.fetched == []
+
+
+def test_an_onnx_export(hub: FakeHub, load: Loader, make: Make, tmp_path: Path) -> None:
     model = BiEncoder.load(make("bert"), device="cpu")
     export_onnx(model.model, tmp_path / "source")
     hub.repositories["someone/export"] = tmp_path / "source"
-    (found,) = load(hub, tmp_path / "cache", "someone/export")
+    (found,) = load("someone/export")
     assert np.allclose(found["vector"], model.encode("one text 하나"), atol=1e-5)
     fetched = sorted(name.removeprefix("someone/export/") for name in hub.fetched)
     assert fetched == sorted(path.name for path in (tmp_path / "source").iterdir())
 
 
-def test_the_compact_format(hub: FakeHub, make: Make, tmp_path: Path) -> None:
+def test_the_compact_format(hub: FakeHub, load: Loader, make: Make, tmp_path: Path) -> None:
     BiEncoder.load(make("bert", dense=24), device="cpu").save(tmp_path / "source", format="munjang-int8")
     publish(hub, "someone/compact", tmp_path / "source")
     both = folders.copy(tmp_path / "source", tmp_path / "both")
     (both / "model.safetensors").write_bytes((make("bert", dense=24) / "model.safetensors").read_bytes())
     hub.repositories["someone/both"] = both
-    small, exact = load(hub, tmp_path / "cache", "someone/compact", "someone/both")
+    small, exact = load("someone/compact", "someone/both")
     assert np.allclose(small["vector"], BiEncoder.load(tmp_path / "source").encode("one text 하나"), atol=1e-6)
     assert np.allclose(exact["vector"], BiEncoder.load(make("bert", dense=24)).encode("one text 하나"), atol=1e-6)
     weights = sorted(name for name in hub.fetched if name.endswith("safetensors"))
@@ -233,7 +300,7 @@ def test_the_compact_format(hub: FakeHub, make: Make, tmp_path: Path) -> None:
     ]
 
 
-def test_bins_only_where_there_are_no_safetensors(hub: FakeHub, make: Make, tmp_path: Path) -> None:
+def test_bins_only_where_there_are_no_safetensors(hub: FakeHub, load: Loader, make: Make, tmp_path: Path) -> None:
     mixed = publish(hub, "someone/mixed", folders.copy(make("bert", dense=24), tmp_path / "mixed"))
     folders.as_bin(mixed / "2_Dense")  # the encoder as safetensors, its dense layer as before 2023
     old = folders.copy(make("bert", dense=24), tmp_path / "old")
@@ -244,7 +311,7 @@ def test_bins_only_where_there_are_no_safetensors(hub: FakeHub, make: Make, tmp_
     folders.split(split, "pytorch_model.bin")
     publish(hub, "someone/split", split)
     names = ["someone/mixed", "someone/old", "someone/split"]
-    for name, folder, result in zip(names, (mixed, old, split), load(hub, tmp_path / "cache", *names), strict=True):
+    for name, folder, result in zip(names, (mixed, old, split), load(*names), strict=True):
         assert "error" not in result, (name, result)
         assert np.allclose(result["vector"], BiEncoder.load(folder).encode("one text 하나"), atol=1e-6)
     bins = {name for name in hub.fetched if name.endswith(".bin")}
@@ -255,40 +322,40 @@ def test_bins_only_where_there_are_no_safetensors(hub: FakeHub, make: Make, tmp_
     }
 
 
-def test_bare_names(hub: FakeHub, make: Make, tmp_path: Path) -> None:
+def test_bare_names(hub: FakeHub, load: Loader, make: Make, tmp_path: Path) -> None:
     """Models of sentence-transformers are known by them, and some of transformers' oldest."""
     hub.repositories["sentence-transformers/all-tiny"] = make("bert")
     hub.repositories["roberta-tiny"] = make("roberta")
-    results = load(hub, tmp_path / "cache", "all-tiny", "roberta-tiny", "none-such")
+    results = load("all-tiny", "roberta-tiny", "none-such")
     assert np.allclose(results[0]["vector"], BiEncoder.load(make("bert")).encode("one text 하나"), atol=1e-6)
     assert np.allclose(results[1]["vector"], BiEncoder.load(make("roberta")).encode("one text 하나"), atol=1e-6)
     assert "'none-such' is no folder here and no bundled model (ko-en-small, ko-en-rer" in results[2]["error"]
     assert "'sentence-transformers/none-such' is no folder here, and the Hub knows no such" in results[2]["error"]
 
 
-def test_bare_names_of_cross_encoders(hub: FakeHub, make: Make, tmp_path: Path) -> None:
+def test_bare_names_of_cross_encoders(hub: FakeHub, load: Loader, make: Make, tmp_path: Path) -> None:
     tiny, bare = make("bert", kind="classifier", num_labels=1), make("roberta", kind="classifier", num_labels=1)
     hub.repositories["cross-encoder/ms-tiny"] = tiny
     hub.repositories["sentence-transformers/ms-tiny"] = make("bert")  # another model, not meant here
     hub.repositories["roberta-tiny-mnli"] = bare
-    results = load(hub, tmp_path / "cache", "ms-tiny", "roberta-tiny-mnli", "none-such", kind="CrossEncoder")
+    results = load("ms-tiny", "roberta-tiny-mnli", "none-such", kind="CrossEncoder")
     for folder, result in zip((tiny, bare), results, strict=False):
         assert "error" not in result, result
         assert np.allclose(result["vector"], CrossEncoder.load(folder).predict([("one text", "하나")]), atol=1e-6)
     assert "'cross-encoder/none-such' is no folder here, and the Hub knows no such" in results[2]["error"]
 
 
-def test_kinds_of_bare_names(hub: FakeHub, make: Make, tmp_path: Path) -> None:
+def test_kinds_of_bare_names(hub: FakeHub, load: Loader, make: Make, tmp_path: Path) -> None:
     """`munjang info` and `export` are given either."""
-    hub.repositories["sentence-transformers/all-tiny"] = make("bert")
-    hub.repositories["cross-encoder/ms-tiny"] = make("bert", kind="classifier", num_labels=1)
-    results = load(hub, tmp_path / "cache", "all-tiny", "ms-tiny", "none-such", "someone/none-such", kind="kind")
+    hub.repositories["sentence-transformers/all-small"] = make("bert")
+    hub.repositories["cross-encoder/ms-small"] = make("bert", kind="classifier", num_labels=1)
+    results = load("all-small", "ms-small", "none-such", "someone/none-such", kind="kind")
     assert [result.get("kind") for result in results] == ["bi", "cross", None, None]
     assert "'sentence-transformers/none-such' is no folder here" in results[2]["error"]
     assert "'someone/none-such' is no folder here" in results[3]["error"]
 
 
-def test_what_is_not_there(hub: FakeHub, make: Make, tmp_path: Path) -> None:
+def test_what_is_not_there(hub: FakeHub, load: Loader, make: Make, tmp_path: Path) -> None:
     trap = folders.copy(make("bert"), tmp_path / "trap")
     entries = folders.read(trap / "modules.json")
     entries[1]["path"] = "../../../outside"
@@ -298,7 +365,7 @@ def test_what_is_not_there(hub: FakeHub, make: Make, tmp_path: Path) -> None:
     hub.repositories["someone/empty"] = tmp_path / "empty"
     hub.gated.add("someone/gated")
     names = ["someone/unknown", "no such/name", "a b", "someone/trap", "someone/empty", "someone/gated"]
-    errors = [result["error"] for result in load(hub, tmp_path / "cache", *names)]
+    errors = [result["error"] for result in load(*names)]
     assert "'someone/unknown' is no folder here, and the Hub knows no such model" in errors[0]
     assert "neither a folder here nor a name on the Hub" in errors[1]
     assert "neither a folder here nor a name on the Hub" in errors[2]
@@ -306,14 +373,3 @@ def test_what_is_not_there(hub: FakeHub, make: Make, tmp_path: Path) -> None:
     assert "neither modules.json nor config.json" in errors[4]
     assert "'someone/gated' is open only to those who asked" in errors[5]
     assert all(error.startswith("CheckpointError: ") for error in errors)
-
-
-def test_offline_without_a_copy(hub: FakeHub, tmp_path: Path) -> None:
-    for settings in (
-        {"HF_HUB_OFFLINE": "1"},
-        {"HF_ENDPOINT": "http://127.0.0.1:9"},
-    ):  # asked for, and without a network
-        (result,) = load(hub, tmp_path / "cache", "someone/model", **settings)
-        assert "There is no folder 'someone/model', no copy in the Hub's cache" in result["error"]
-        assert "Give a folder, or fetch the model once while online" in result["error"]
-    assert hub.fetched == []
