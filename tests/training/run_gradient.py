@@ -5,6 +5,7 @@ import os
 import sys
 from pathlib import Path
 
+import pytest
 import torch
 import torch.distributed as dist
 from safetensors.torch import save_file
@@ -16,8 +17,8 @@ OBJECTIVES = {"in_batch": 2, "classification": 2, "cosent": 2, "batch_hard_tripl
 ROWS = 13  # which neither two nor three processes share evenly
 
 
-def main(folder: Path, out: Path) -> None:
-    torch.set_num_threads(1)
+def write_gradients(folder: Path, out: Path) -> None:
+    """Loss and gradients of every objective, by the first process, and how often they were exchanged."""
     counted = [0]
     reduce = dist.all_reduce
 
@@ -25,7 +26,12 @@ def main(folder: Path, out: Path) -> None:
         counted[0] += 1
         return reduce(*given, **more)
 
-    dist.all_reduce = counting
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dist, "all_reduce", counting)
+        _write_all(folder, out, counted)
+
+
+def _write_all(folder: Path, out: Path, counted: list[int]) -> None:
     for objective, columns in OBJECTIVES.items():
         for budget in (100_000, 60):
             before = counted[0]
@@ -34,6 +40,11 @@ def main(folder: Path, out: Path) -> None:
                 save_file(found, out / f"{objective}-{budget}.safetensors")
                 facts = {"loss": loss, "exchanges": counted[0] - before}
                 (out / f"{objective}-{budget}.json").write_text(json.dumps(facts))
+
+
+def main(folder: Path, out: Path) -> None:
+    torch.set_num_threads(1)
+    write_gradients(folder, out)
     meet(is_over=True)
     sys.stdout.flush()
     os._exit(0)  # torch's own threads may abort a process that ends while another one still speaks to it

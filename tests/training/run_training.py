@@ -1,7 +1,7 @@
-"""A small training run in a process of its own, which can be killed: python -m ... MODEL OUT [--resume]
+"""A small training run, here or in a process of its own which can be killed: python -m ... MODEL OUT
 
-KILL_AT=12 ends the process after the log has its 12th line, KILL_IN_SAVE=3 in the middle of the third checkpoint;
-without warning, as `kill -9` does.
+DEV names a file of scored pairs. KILL_AT=12 ends the process after the log has its 12th line, KILL_IN_SAVE=3 in the
+middle of the third checkpoint; without warning, as `kill -9` does.
 """
 
 import os
@@ -23,33 +23,18 @@ def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def main(model: str, output: str, resume: bool) -> None:
-    torch.set_num_threads(1)
-    log, save, counted = run.Run.log, run._save_tensors, {"lines": 0, "saves": 0}
-
-    def logging(self: run.Run, line: dict[str, object]) -> None:
-        log(self, line)
-        counted["lines"] += 1
-        if counted["lines"] == int(os.environ.get("KILL_AT", "0")):
-            die()
-
-    def saving(tensors: dict[str, torch.Tensor], path: Path) -> None:
-        counted["saves"] += 1
-        save(tensors, path)
-        if counted["saves"] == int(os.environ.get("KILL_IN_SAVE", "0")):
-            die()
-
-    run.Run.log, run._save_tensors = logging, saving
+def train_small(model: Path, output: Path, dev: Path, resume: bool = False) -> None:
+    """Three epochs over two datasets with checkpoints and evaluations on the way."""
     config = TrainConfig(
         *(),
-        output=output,
+        output=str(output),
         epochs=3,
         batch_size=5,
         learning_rate=1e-3,
         ema=0.9,
         log_every=1,
         save_every=4,
-        evaluate=(os.environ["DEV"],),
+        evaluate=(str(dev),),
         evaluate_every=6,
         patience=50,
         accumulate=2,
@@ -67,5 +52,25 @@ def main(model: str, output: str, resume: bool) -> None:
     train(BiEncoder.load(model, "cpu"), datasets, config=config)
 
 
+def main(model: str, output: str) -> None:
+    torch.set_num_threads(1)
+    log, save, counted = run.Run.log, run._save_tensors, {"lines": 0, "saves": 0}
+
+    def logging(self: run.Run, line: dict[str, object]) -> None:
+        log(self, line)
+        counted["lines"] += 1
+        if counted["lines"] == int(os.environ.get("KILL_AT", "0")):
+            die()
+
+    def saving(tensors: dict[str, torch.Tensor], path: Path) -> None:
+        counted["saves"] += 1
+        save(tensors, path)
+        if counted["saves"] == int(os.environ.get("KILL_IN_SAVE", "0")):
+            die()
+
+    run.Run.log, run._save_tensors = logging, saving
+    train_small(Path(model), Path(output), Path(os.environ["DEV"]))
+
+
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], "--resume" in sys.argv)
+    main(sys.argv[1], sys.argv[2])

@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,35 +13,52 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from munjang.errors import MunjangError
 from tests.training.made import sentences
+from tests.training.run_training import train_small
 
 ROOT = Path(__file__).parents[2]
-Start = Callable[..., int]
+Run = Callable[..., None]
+Killed = Callable[..., None]
 
 
 @pytest.fixture(scope="module")
-def start(tiny_bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Start:
-    dev = tmp_path_factory.mktemp("dev") / "dev.tsv"
+def dev(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("dev") / "dev.tsv"
     random = np.random.default_rng(0)
     rows = zip(sentences(20, 8), sentences(20, 9), random.random(20), strict=True)
     lines = [f"{a}\t{b}\t{score:.2f}" for a, b, score in rows]
-    dev.write_text("\n".join(["sentence1\tsentence2\tscore", *lines]))
-
-    def run(output: Path, *flags: str, **kill: int) -> int:
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "DEV": str(dev), "OMP_NUM_THREADS": "1"}
-        environment |= {name: str(value) for name, value in kill.items()}
-        command = [sys.executable, "-m", "tests.training.run_training", str(tiny_bert), str(output), *flags]
-        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=240)
-        assert done.returncode in (0, -9), done.stderr[-3000:]
-        return done.returncode
-
-    return run
+    path.write_text("\n".join(["sentence1\tsentence2\tscore", *lines]))
+    return path
 
 
 @pytest.fixture(scope="module")
-def whole(start: Start, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run(tiny_bert: Path, dev: Path) -> Iterator[Run]:
+    """Train in this process, with as many threads as the killed one has: sums in another order round otherwise."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield lambda output, resume=False: train_small(tiny_bert, output, dev, resume)
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def killed(tiny_bert: Path, dev: Path) -> Killed:
+    """Train in a process of its own, which ends itself at some point."""
+
+    def start(output: Path, **kill: int) -> None:
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "DEV": str(dev), "OMP_NUM_THREADS": "1"}
+        environment |= {name: str(value) for name, value in kill.items()}
+        command = [sys.executable, "-m", "tests.training.run_training", str(tiny_bert), str(output)]
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=240)
+        assert done.returncode == -9, done.stderr[-3000:]
+
+    return start
+
+
+@pytest.fixture(scope="module")
+def whole(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
     output = tmp_path_factory.mktemp("whole") / "model"
-    assert start(output) == 0
+    run(output)
     return output
 
 
@@ -74,15 +91,15 @@ POINTS = [
 
 
 @pytest.mark.parametrize("kill", POINTS, ids=str)
-def test_killed_and_resumed(start: Start, whole: Path, tmp_path: Path, kill: dict[str, int]) -> None:
+def test_killed_and_resumed(run: Run, killed: Killed, whole: Path, tmp_path: Path, kill: dict[str, int]) -> None:
     output = tmp_path / "model"
-    assert start(output, **kill) == -9
+    killed(output, **kill)
     assert not output.exists()
-    assert start(output, "--resume") == 0
+    run(output, resume=True)
     check_equal(output, whole)
 
 
-def test_other_data_is_refused(start: Start, whole: Path, tmp_path: Path) -> None:
+def test_other_data_is_refused(run: Run, whole: Path, tmp_path: Path) -> None:
     """A finished run's folder, whose run.json says other data."""
     output = tmp_path / "model"
     folder = tmp_path / "model.training"
@@ -90,10 +107,10 @@ def test_other_data_is_refused(start: Start, whole: Path, tmp_path: Path) -> Non
     settings = json.loads((folder / "run.json").read_text())
     next(iter(settings["data"].values()))["hash"] = "another"
     (folder / "run.json").write_text(json.dumps(settings))
-    with pytest.raises(AssertionError, match="other settings"):
-        start(output, "--resume")
+    with pytest.raises(MunjangError, match="other settings"):
+        run(output, resume=True)
 
 
-def test_a_second_run_into_the_folder_is_refused(start: Start, whole: Path) -> None:
-    with pytest.raises(AssertionError, match="holds a run already"):
-        start(whole)
+def test_a_second_run_into_the_folder_is_refused(run: Run, whole: Path) -> None:
+    with pytest.raises(MunjangError, match="holds a run already"):
+        run(whole)
