@@ -50,6 +50,23 @@ def test_index_is_built_once(tiny_bert: Path, tmp_path: Path, capsys: pytest.Cap
         assert index.count() == len(corpus.passages())
 
 
+def test_check_with_a_tiny_model(
+    tmp_path: Path, bundled: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From the command to the hits, in this process."""
+    pytest.importorskip("fastapi")
+    from examples.demo import __main__ as demo
+
+    monkeypatch.setattr(sys, "argv", ["demo", "--check", "--port", "0", "--folder", str(tmp_path / "index")])
+    assert demo.main() == 0
+    said = capsys.readouterr().out
+    assert re.search(r"^Munjang's page: http://127\.0\.0\.1:\d+$", said, re.MULTILINE)
+    found = re.findall(r"^  -?\d\.\d\d  (.+)$", said, re.MULTILINE)
+    assert len(found) == len(demo.CHECKS)
+    assert set(found) <= {each.text for each in corpus.passages()}
+
+
+@pytest.mark.slow  # indexes the corpus with a real model: 20 s
 def test_check(tmp_path: Path, minilm: Path) -> None:
     pytest.importorskip("fastapi")
     command = [sys.executable, "-m", "examples.demo", "--check", "--port", "0", "--folder", str(tmp_path)]

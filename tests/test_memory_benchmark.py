@@ -2,7 +2,6 @@
 
 import json
 import mmap
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -61,15 +60,17 @@ def test_peak_since_then(can_reset: bool, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux only")
-def test_one_run(tiny_bert: Path, tmp_path: Path) -> None:
+def test_one_run(
+    tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Two sizes, a process each, through a transformer; the record has both."""
     (tmp_path / "given.txt").write_text("a quick fox\nlazy dogs\n", encoding="utf-8")
     arguments = ["--model", str(tiny_bert), "--texts", str(tmp_path / "given.txt"), "--count", "50", "5000"]
-    command = [sys.executable, "-m", "benchmarks.memory", *arguments, "--out", str(tmp_path / "out.json")]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-3000:]
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(sys, "argv", ["memory", *arguments, "--out", str(tmp_path / "out.json")])
+    memory.main()
     runs = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))["runs"]
-    assert [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")] == runs
+    assert [json.loads(line) for line in capsys.readouterr().out.splitlines() if line.startswith("{")] == runs
     assert [found["texts"] for found in runs] == [50, 5000]
     for found in runs:
         assert (found["device"], found["dtype"], found["pinned_mb"]) == ("cpu", "float32", None)

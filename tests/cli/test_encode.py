@@ -151,17 +151,25 @@ def wait_for(path: Path, process: "subprocess.Popen[str]") -> None:
         time.sleep(0.002)
 
 
-def test_killed_twice_and_run_again(tmp_path: Path, tiny_bert: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_interrupted_killed_and_run_again(tmp_path: Path, tiny_bert: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = write_texts(tmp_path / "texts.txt", [f"{text} {copy}" for copy in range(80) for text in TEXTS])
     assert main(command(source, tmp_path / "whole.parquet", tiny_bert, "--keep-text")) == 0
     output, parts = tmp_path / "killed.parquet", tmp_path / "killed.parquet.parts"
     arguments = command(source, output, tiny_bert, "--keep-text")
-    for part in ("00001.npy", "00020.npy"):
-        with start(arguments) as process:
-            wait_for(parts / part, process)
-            process.kill()
-        assert process.returncode == -signal.SIGKILL
-        assert not output.exists()
+    with start(arguments) as process:
+        wait_for(parts / "00002.npy", process)
+        process.send_signal(signal.SIGINT)
+        assert process.stderr is not None
+        said = process.stderr.read()
+    assert process.returncode == 130
+    assert "the same command will go on from there" in said
+    assert "Traceback" not in said
+    assert not output.exists()
+    with start(arguments) as process:
+        wait_for(parts / "00020.npy", process)
+        process.kill()
+    assert process.returncode == -signal.SIGKILL
+    assert not output.exists()
     num_done = len(list(parts.glob("*.npy")))
     assert 20 < num_done < 250
     capsys.readouterr()
@@ -169,18 +177,6 @@ def test_killed_twice_and_run_again(tmp_path: Path, tiny_bert: Path, capsys: pyt
     assert f"going on: {num_done} chunks of 16 texts are done already" in capsys.readouterr().err
     assert output.read_bytes() == (tmp_path / "whole.parquet").read_bytes()
     assert names(tmp_path) == ["killed.parquet", "texts.txt", "whole.parquet"]
-
-
-def test_interrupted(tmp_path: Path, tiny_bert: Path) -> None:
-    source = write_texts(tmp_path / "texts.txt", [f"{text} {copy}" for copy in range(80) for text in TEXTS])
-    with start(command(source, tmp_path / "a.npy", tiny_bert)) as process:
-        wait_for(tmp_path / "a.npy.parts" / "00002.npy", process)
-        process.send_signal(signal.SIGINT)
-        assert process.stderr is not None
-        said = process.stderr.read()
-    assert process.returncode == 130
-    assert "the same command will go on from there" in said
-    assert "Traceback" not in said
 
 
 @contextmanager

@@ -40,30 +40,24 @@ def test_a_mix_is_a_model(work: Path) -> None:
 
 
 def test_stages_run_and_are_not_run_again(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Real stages in processes of their own: parts of two models."""
+    """Real stages in processes of their own: parts of a model, and a blend, first with one that is not there."""
+    parts, blend = work / "parts", work / "blend"
     jobs: soup.Jobs = {
-        work / f"parts{name}": ["pack", work / name, work / f"parts{name}", "--parts", "2"] for name in ("E1", "E2")
-    }
-    side_by_side(work, jobs)
-    assert all((made / "part1/weights.safetensors").exists() for made in jobs)
-    assert "partsE1 is made" in capsys.readouterr().out
-    side_by_side(work, jobs)
-    told = capsys.readouterr().out
-    assert "partsE1 is there" in told
-    assert "is made" not in told
-
-
-def test_a_stage_that_fails_says_why(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    jobs: soup.Jobs = {
-        work / "parts": ["pack", work / "E1", work / "parts"],
-        work / "blend": ["blend", work / "start", work / "nowhere", work / "blend"],
+        parts: ["pack", work / "E1", parts, "--parts", "2"],
+        blend: ["blend", work / "start", work / "nowhere", blend],
     }
     with pytest.raises(InputError, match="1 of 2 stages failed"):
         side_by_side(work, jobs)
     told = capsys.readouterr().out
     assert "nowhere holds no model.safetensors" in told
     assert "blend was not made" in told
-    assert (work / "parts/part0").exists()  # the other one was not stopped
+    assert (parts / "part1/weights.safetensors").exists()  # the other one was not stopped
+    side_by_side(work, {**jobs, blend: ["blend", work / "start", work / "E1", blend]})
+    told = capsys.readouterr().out
+    assert "parts is there" in told
+    assert "parts is made" not in told
+    assert "blend is made" in told
+    assert (blend / "model.safetensors").exists()
 
 
 def test_what_is_staged(make: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
