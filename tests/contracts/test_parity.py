@@ -67,12 +67,12 @@ def test_spelled_padding_has_its_place(make: Callable[..., Path], family: str) -
 
 @pytest.mark.parametrize("pooling", [*POOLINGS])
 def test_prompts_in_and_out_of_pooling(make: Callable[..., Path], pooling: str) -> None:
-    for include in (True, False):
+    for include in (True, False) if pooling == "mean" else (False,):  # read too, they are poolings of longer texts
         folder = make(
             "bert", pooling=pooling, normalize=False, include_prompt=include, prompts='{"query": "search for: "}'
         )
         ours, theirs = BiEncoder.load(folder), SentenceTransformer(str(folder), device="cpu")
-        texts = [text for text in TEXTS if text.strip()]
+        texts = [text for text in TEXTS if text.strip()][::3]
         assert relative(ours.encode(texts, prompt_name="query"), theirs.encode(texts, prompt_name="query")) < 1e-5
         assert relative(ours.encode_query(texts), theirs.encode_query(texts)) < 1e-5
         assert relative(ours.encode_document(texts), theirs.encode_document(texts)) < 1e-5
@@ -93,8 +93,7 @@ def test_dense_norm_and_normalize(make: Callable[..., Path]) -> None:
     )
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("num_labels", [1, 3])
+@pytest.mark.parametrize(("family", "num_labels"), [*((family, 1) for family in FAMILIES), ("bert", 3), ("roberta", 3)])
 def test_cross_encoder_logits(make: Callable[..., Path], family: str, num_labels: int) -> None:
     folder = make(family, kind="classifier", num_labels=num_labels)
     ours, theirs = CrossEncoder.load(folder), TheirCross(str(folder), device="cpu")

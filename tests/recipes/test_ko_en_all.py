@@ -46,6 +46,7 @@ def given(make: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyP
     return [*models, small_data.write(tmp_path / "data")]
 
 
+@pytest.mark.slow  # every stage of the recipe: a minute
 def test_from_the_data_to_the_scores(given: list[Path], tmp_path: Path) -> None:
     work, data = tmp_path / "work", given[-1]
     run.everything(*given, work)

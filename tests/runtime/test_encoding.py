@@ -18,7 +18,7 @@ from munjang.types import TokenIds
 from tests.models import make_tokenizer
 from tests.texts import mixed
 
-TEXTS = [*mixed(120, longest=25), "", " ", "one", "하나"]
+TEXTS = [*mixed(60, longest=25), "", " ", "one", "하나"]
 TOLERANCE = 2e-6  # in any component of a unit vector
 
 

@@ -72,7 +72,7 @@ def test_poolings_where_padding_has_no_position(make: Callable[..., Path], pooli
 
 @pytest.mark.parametrize("pooling", POOLINGS)
 def test_prompts_in_and_out_of_pooling(make: Callable[..., Path], pooling: str, tmp_path: Path) -> None:
-    for include in (True, False):
+    for include in (True, False) if pooling == "mean" else (False,):  # read too, they are poolings of longer texts
         folder = make(
             "bert", pooling=pooling, normalize=False, include_prompt=include, prompts='{"query": "search for: "}'
         )
@@ -128,8 +128,7 @@ def test_odd_input(make: Callable[..., Path], tmp_path: Path) -> None:
     assert_same(graph.encode(TEXTS), model.encode(TEXTS))
 
 
-@pytest.mark.parametrize("family", NATIVE)
-@pytest.mark.parametrize("num_labels", [1, 3])
+@pytest.mark.parametrize(("family", "num_labels"), [*((family, 1) for family in NATIVE), ("bert", 3), ("roberta", 3)])
 def test_cross_encoders(make: Callable[..., Path], family: str, num_labels: int, tmp_path: Path) -> None:
     scorer = CrossEncoder.load(make(family, kind="classifier", num_labels=num_labels), device="cpu")
     export_onnx(scorer.model, tmp_path / "onnx", activation=scorer.activation)

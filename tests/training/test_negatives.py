@@ -41,11 +41,13 @@ def naive(
 ) -> list[list[str]]:
     """For each row the nearest candidates; `allowed(rank, score, score of the positive, anchor, positive, text)`."""
     found = []
+    documents = list(dict.fromkeys([*corpus, *POSITIVES]))
+    queries = dict(zip(ANCHORS, model.encode_query(ANCHORS), strict=True))
+    vectors = dict(zip(documents, model.encode_document(documents), strict=True))
     for anchor, positive in zip(ANCHORS, POSITIVES, strict=True):
         known = {p for a, p in zip(ANCHORS, POSITIVES, strict=True) if a == anchor} | {anchor}
         texts = [text for text in dict.fromkeys(corpus) if text not in known]
-        query, documents = model.encode_query([anchor]), model.encode_document([*texts, positive])
-        scores = model.similarity(query, documents)[0]
+        scores = model.similarity(queries[anchor][None], np.stack([vectors[text] for text in [*texts, positive]]))[0]
         order = np.argsort(-scores[:-1])[:rank_to]
         ranked = [
             texts[at]

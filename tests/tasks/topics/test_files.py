@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from safetensors.numpy import save_file
+from safetensors.numpy import load_file, save_file
 
 from munjang.errors import CheckpointError, InputError
 from munjang.tasks.topics.changes import merge_topics
@@ -79,9 +79,11 @@ def change(key: str, value: object) -> Callable[[Path], None]:
 
 
 def arrays(**changed: np.ndarray) -> Callable[[Path], None]:
-    before = found()
-    kept = {"topic_of": before.topic_of_N, "similarity": before.similarity_N, "sums": before.sums_TD}
-    return lambda folder: save_file({**kept, **changed}, folder / "vectors.safetensors")
+    def apply(folder: Path) -> None:
+        path = folder / "vectors.safetensors"
+        save_file({**load_file(path), **changed}, path)
+
+    return apply
 
 
 @pytest.mark.parametrize(
