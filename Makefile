@@ -21,8 +21,11 @@ fix: $(VENV)/dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# Two processes side by side, each with one thread; on more cores: make test WORKERS=8 (each takes up to 3 GB)
+WORKERS ?= 2
+ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 RAYON_NUM_THREADS=1
 test: check browser
-	$(BIN)/python -m pytest -m "not slow"
+	$(ONE_THREAD) $(BIN)/python -m pytest -m "not slow" -n $(WORKERS) --dist worksteal --durations=25
 
 # make test-full MODELS=folder-of-checkpoints DATA=folder-of-data; without one, its tests skip by name
 # Triton (1 GB, a part of CUDA builds of torch) follows the GPU kernels step by step on the CPU

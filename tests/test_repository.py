@@ -41,6 +41,14 @@ def test_makefile_has_the_targets() -> None:
     assert set(re.findall(r"^([a-z-]+):", read("Makefile"), re.MULTILINE)) >= TARGETS
 
 
+def test_contributing_lists_the_slow_tests() -> None:
+    section = read("CONTRIBUTING.md").split("## What `make test-full` adds\n")[1].split("\n## ")[0]
+    listed = re.findall(r"^\| `(tests/[\w/]+\.py)` \|", section, re.MULTILINE)
+    files = [path for path in (ROOT / "tests").rglob("test_*.py") if path != Path(__file__)]
+    slow = {str(path.relative_to(ROOT)) for path in files if "pytest.mark.slow" in path.read_text(encoding="utf-8")}
+    assert listed == sorted(slow | {"tests/test_repository.py"})
+
+
 def test_version_is_written_once() -> None:
     project = tomllib.loads(read("pyproject.toml"))
     assert project["project"]["dynamic"] == ["version"]
@@ -88,6 +96,7 @@ def test_quickstart_runs() -> None:
     assert "airport leaves every half hour" in output.splitlines()[-2]
 
 
+@pytest.mark.slow  # trains until it has learned: 15 s
 def test_training_example_runs() -> None:
     """It says the correlation on rows that were held out, before training and after it."""
     before, after = (float(line.split(": ")[1]) for line in run(sys.executable, "examples/train_sts.py").splitlines())
