@@ -23,9 +23,10 @@ fix: $(VENV)/dev
 
 # Two processes side by side, each with one thread; on more cores: make test WORKERS=8 (each takes up to 3 GB)
 WORKERS ?= 2
-ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 RAYON_NUM_THREADS=1
+# Compiled modules are kept whatever the environment says: dozens of child processes import them again
+TEST_SETTINGS := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 RAYON_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
 test: check browser
-	$(ONE_THREAD) $(BIN)/python -m pytest -m "not slow" -n $(WORKERS) --dist worksteal --durations=25
+	$(TEST_SETTINGS) $(BIN)/python -m pytest -m "not slow" -n $(WORKERS) --dist worksteal --durations=25
 
 # make test-full MODELS=folder-of-checkpoints DATA=folder-of-data; without one, its tests skip by name
 # Triton (1 GB, a part of CUDA builds of torch) follows the GPU kernels step by step on the CPU
