@@ -60,18 +60,23 @@ def test_peak_since_then(can_reset: bool, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux only")
+@pytest.mark.parametrize("counts", [(50,), pytest.param((50, 5000), marks=pytest.mark.slow)])
 def test_one_run(
-    tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    counts: tuple[int, ...],
+    tiny_bert: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Two sizes, a process each, through a transformer; the record has both."""
+    """A process for each size, through a transformer; the record has all."""
     (tmp_path / "given.txt").write_text("a quick fox\nlazy dogs\n", encoding="utf-8")
-    arguments = ["--model", str(tiny_bert), "--texts", str(tmp_path / "given.txt"), "--count", "50", "5000"]
+    arguments = ["--model", str(tiny_bert), "--texts", str(tmp_path / "given.txt"), "--count", *map(str, counts)]
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr(sys, "argv", ["memory", *arguments, "--out", str(tmp_path / "out.json")])
     memory.main()
     runs = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))["runs"]
     assert [json.loads(line) for line in capsys.readouterr().out.splitlines() if line.startswith("{")] == runs
-    assert [found["texts"] for found in runs] == [50, 5000]
+    assert [found["texts"] for found in runs] == list(counts)
     for found in runs:
         assert (found["device"], found["dtype"], found["pinned_mb"]) == ("cpu", "float32", None)
         assert 0 <= found["above_first_chunk_mb"] <= found["above_loaded_mb"] < 1000

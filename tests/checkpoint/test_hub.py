@@ -25,7 +25,7 @@ from munjang import BiEncoder, CrossEncoder
 from munjang.runtime.onnx import export_onnx
 from tests.checkpoint import folders
 
-pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.xdist_group("hub")]
+pytestmark = pytest.mark.filterwarnings("ignore")
 Make = Callable[..., Path]
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 

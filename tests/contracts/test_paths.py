@@ -14,7 +14,7 @@ from munjang.nn.cpu import can_pack
 from munjang.runtime.onnx import export_onnx
 from tests.texts import ENGLISH
 
-SEEDS = (3, 11, 29)
+SEEDS = (3, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (11, 29)))
 NUM_WORDS = range(99)  # with the two around a text: from the shortest to the 100 tokens that the tiny models read
 # Smallest cosine. Exact paths differ by rounding; tiny wide networks suffer far more from few bits than real ones do.
 PATHS = {

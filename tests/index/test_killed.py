@@ -1,4 +1,4 @@
-"""`munjang index build`, killed at two points and run again: nothing is lost, nothing is there twice."""
+"""`munjang index build`, killed at several points and run again: nothing is lost, nothing is there twice."""
 
 import json
 import signal
@@ -6,6 +6,8 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+
+import pytest
 
 from munjang.cli import main
 from munjang.index.index import BATCH
@@ -24,13 +26,14 @@ def rows_in(place: Path) -> list[str]:
     return [document for rows in store.scan() for document in rows.document_ids]
 
 
-def test_killed_and_run_again(tmp_path: Path, tiny_bert: Path) -> None:
+@pytest.mark.parametrize("points", [(2,), pytest.param((1, 2, 3), marks=pytest.mark.slow)])
+def test_killed_and_run_again(tmp_path: Path, tiny_bert: Path, points: tuple[int, ...]) -> None:
     source, place = tmp_path / "documents.jsonl", tmp_path / "index"
     lines = [{"text": f"document {row} about {row % 7}", "year": 2000 + row % 20} for row in range(NUM_ROWS)]
     source.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
     arguments = ["index", "build", str(place), str(source), "--model", str(tiny_bert), "--device", "cpu", "--quiet"]
     counts = []
-    for num_files in (1, 3):  # killed as soon as so many data files are there, whatever was being written
+    for num_files in points:  # killed as soon as so many data files are there, whatever was being written
         with subprocess.Popen([sys.executable, "-m", "munjang", *arguments], stderr=subprocess.PIPE) as process:
             deadline = time.monotonic() + 120
             while len(list(place.glob("**/data/*.lance"))) < num_files:

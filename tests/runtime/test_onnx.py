@@ -72,7 +72,7 @@ def test_poolings_where_padding_has_no_position(make: Callable[..., Path], pooli
 
 @pytest.mark.parametrize("pooling", POOLINGS)
 def test_prompts_in_and_out_of_pooling(make: Callable[..., Path], pooling: str, tmp_path: Path) -> None:
-    for include in (True, False) if pooling == "mean" else (False,):  # read too, they are poolings of longer texts
+    for include in (True, False) if pooling == "mean" else (False,):  # with them, it pools longer texts
         folder = make(
             "bert", pooling=pooling, normalize=False, include_prompt=include, prompts='{"query": "search for: "}'
         )

@@ -287,7 +287,7 @@ def test_one_that_dies_costs_no_text(folder: Path, one: BiEncoder, asked: list[i
     assert asked == []
 
 
-@pytest.mark.parametrize("kind", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("kind", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_they_end_with_the_process(folder: Path, kind: signal.Signals) -> None:
     code = (
         "import warnings, munjang.runtime.encoding as e; from munjang import BiEncoder; e.WINDOW = 16\n"
@@ -328,7 +328,7 @@ def test_a_forked_child_leaves_them_alone(one: BiEncoder, two: BiEncoder) -> Non
 # Cross-encoders and the command line
 
 
-@pytest.fixture(scope="module", params=[1, 3])
+@pytest.fixture(scope="module", params=[pytest.param(1, marks=pytest.mark.slow), 3])
 def scorers(make: Callable[..., Path], request: pytest.FixtureRequest) -> tuple[CrossEncoder, CrossEncoder]:
     path = make("bert", kind="classifier", num_labels=request.param)
     return CrossEncoder.load(path, "cpu", threads=1), CrossEncoder.load(path, TWO, threads=1)
