@@ -24,7 +24,8 @@ fix: $(VENV)/dev
 # Two processes side by side, each with one thread; on more cores: make test WORKERS=8 (each takes up to 3 GB)
 WORKERS ?= 2
 # Compiled modules are kept whatever the environment says: dozens of child processes import them again
-TEST_SETTINGS := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 RAYON_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
+# Threads that wait sleep: a test that asks for two would spin while the other process wants the core
+TEST_SETTINGS := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 RAYON_NUM_THREADS=1 OMP_WAIT_POLICY=passive PYTHONDONTWRITEBYTECODE=
 test: check browser
 	$(TEST_SETTINGS) $(BIN)/python -m pytest -m "not slow" -n $(WORKERS) --dist worksteal --durations=25
 
