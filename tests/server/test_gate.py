@@ -155,7 +155,7 @@ def test_no_stack_trace(model: BiEncoder, caplog: pytest.LogCaptureFixture) -> N
             assert "secret" not in each.text
             assert "Traceback" not in each.text
             assert each.headers["x-request-id"]
-    until(lambda: '"error": "TypeError"' in caplog.text)
+        until(lambda: '"error": "TypeError"' in caplog.text)  # written after the answer, while the level still holds
     assert "secret" not in caplog.text
     assert '"error": "TypeError"' in caplog.text
 
