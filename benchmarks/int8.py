@@ -2,10 +2,10 @@
 
     python -m benchmarks.int8 --data FOLDER [--models FOLDER] [--out FILE.json] [--rounds 3] [--count 100]
 
-Every CPU kind has a process of its own, as oneDNN chooses its kernels at start: this machine's, and a weaker one without
-AVX-512, which ONEDNN_MAX_CPU_ISA and ATEN_CPU_CAPABILITY emulate. Both dtypes take turns in it. --models holds further
-checkpoints, each a folder; all-MiniLM-L6-v2 and the bundled models are always measured. The record is what docs/guide.md
-shows (`make docs FIX=1` writes its table).
+Every CPU kind has a process of its own, as oneDNN chooses its kernels at start: this machine's, and a weaker one
+without AVX-512, which ONEDNN_MAX_CPU_ISA and ATEN_CPU_CAPABILITY emulate. Both dtypes take turns in it. --models holds
+further checkpoints, each a folder; all-MiniLM-L6-v2 and the bundled models are always measured. docs/guide.md shows the
+record (`make docs FIX=1` writes its table).
 """
 
 import argparse

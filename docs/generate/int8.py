@@ -29,8 +29,8 @@ def table(root: Path, document: str) -> str:
             )
     when, machine = record["when"][:10], record["machine"]
     note = (
-        "Each cell: mean and smallest cosine to float32 (for the re-ranker the correlation of its scores), and how many "
-        f"times as fast as float32 in the same process. {machine}, {when}; AVX2 is emulated on the same machine "
+        "Each cell: mean and smallest cosine to float32 (for the re-ranker the correlation of its scores), and how "
+        f"many times as fast as float32 in the same process. {machine}, {when}; AVX2 is emulated on the same machine "
         f"(`{record['command']}`)."
     )
     return "\n".join([*lines, "", note])
