@@ -255,11 +255,10 @@ def test_the_real_minilm(minilm: Path, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not can_pack(torch.int8), reason="no 8-bit products here")
 def test_the_real_minilm_computed_in_8_bits(minilm: Path, tmp_path: Path) -> None:
-    """As near to the exact vectors as the float folder's; not the same, as its tables are rounded too, and the least
-    difference of an input makes other codes of it (docs/log.md)."""
+    """The promise of int8 holds for weights that were rounded on disk, too."""
     target = save(minilm, tmp_path / "compact")
-    texts = natural(60)
-    exact = BiEncoder.load(minilm, device="cpu").encode(texts)
-    ours, theirs = (BiEncoder.load(path, device="cpu", dtype="int8").encode(texts) for path in (target, minilm))
-    assert (exact * ours).sum(1).mean() >= 0.997
-    assert (exact * ours).sum(1).mean() > (exact * theirs).sum(1).mean() - 0.0005
+    texts = natural(40)
+    exact, small = (BiEncoder.load(minilm, device="cpu"), BiEncoder.load(target, device="cpu", dtype="int8"))
+    cosines = (exact.encode(texts) * small.encode(texts)).sum(1)
+    assert cosines.mean() >= 0.997
+    assert cosines.min() >= 0.985

@@ -41,12 +41,12 @@ def test_a_text_does_not_depend_on_its_neighbours(tiny_bert: Path, int8_by: str,
 
 
 @pytest.mark.parametrize("name", ["minilm", None], ids=["MiniLM", "ko-en-small"])
-def test_the_promise(name: str | None, request: pytest.FixtureRequest, int8_by: str) -> None:
+def test_the_promise(name: str | None, request: pytest.FixtureRequest) -> None:
     """Mean cosine 0.997 and smallest 0.985 to float32, on Korean and English passages (docs/guide.md)."""
     folder = None if name is None else request.getfixturevalue(name)
     exact, small = (BiEncoder.load(folder, device="cpu", dtype=dtype) for dtype in ("float32", "int8"))
     assert ways(small) != ["Exact"] * len(ways(small))
-    texts = natural(60)
+    texts = natural(40)
     cosines = (exact.encode(texts) * small.encode(texts)).sum(1)
     assert cosines.mean() >= 0.997
     assert cosines.min() >= 0.985
@@ -54,8 +54,8 @@ def test_the_promise(name: str | None, request: pytest.FixtureRequest, int8_by: 
 
 def test_the_bundled_re_ranker_keeps_its_scores() -> None:
     exact, small = (CrossEncoder.load(device="cpu", dtype=name) for name in ("float32", "int8"))
-    texts = natural(40)
-    pairs = [(texts[row][:60], texts[(row + shift) % 40]) for row in range(20) for shift in (0, 1, 7)]
+    texts = natural(24)
+    pairs = [(texts[row][:60], texts[(row + shift) % 24]) for row in range(20) for shift in (0, 7)]
     expected, found = (model.predict(pairs, activation="Identity") for model in (exact, small))
     assert np.corrcoef(expected, found)[0, 1] > 0.999
     assert np.abs(expected - found).mean() < 0.02 * expected.std()
@@ -77,7 +77,7 @@ def test_layers_that_change_too_much_stay_exact(minilm: Path, monkeypatch: pytes
     """A stricter bar moves layers on, worst first, until the sample passes; one out of reach moves all of them."""
     monkeypatch.setenv(pack.SWITCH, "rows")
     counts = []
-    for bar in (1.0, 0.0013, 0.001):
+    for bar in (1.0, 0.001):
         monkeypatch.setattr(pack, "MAX_LOSS", bar)
         counts.append(ways(BiEncoder.load(minilm, "cpu", "int8")).count("RowPacking"))
     assert counts[0] == 6

@@ -82,7 +82,9 @@ def test_the_same_as_by_hand(rows: int) -> None:
 
 
 @needs_vnni
-def test_without_bf16_attention_stays_in_fp32(minilm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_bf16_attention_stays_in_fp32(
+    minilm: Path, monkeypatch: pytest.MonkeyPatch, whatever_the_loss: None
+) -> None:
     exact = BiEncoder.load(minilm, device="cpu")
     monkeypatch.setattr(ranges, "has_bf16", lambda: False)
     model = BiEncoder.load(minilm, device="cpu", dtype="int8")
@@ -94,8 +96,8 @@ def test_without_bf16_attention_stays_in_fp32(minilm: Path, monkeypatch: pytest.
 
 
 @needs_vnni
-def test_a_text_keeps_its_vector(minilm: Path) -> None:
-    model, texts = BiEncoder.load(minilm, device="cpu", dtype="int8"), mixed(60, longest=100)
+def test_a_text_keeps_its_vector(minilm: Path, whatever_the_loss: None) -> None:
+    model, texts = BiEncoder.load(minilm, device="cpu", dtype="int8"), mixed(30, longest=100)
     together, alone = model.encode(texts), np.stack([model.encode(text) for text in texts])
     assert np.abs(together - alone).max() < 1e-2  # a code that falls the other way
     assert np.abs(together - alone).mean() < 1e-4  # measured 1.4e-5
@@ -118,7 +120,7 @@ def test_a_product_whose_columns_were_uneven() -> None:
 
 
 @needs_vnni
-def test_short_texts_are_within_the_ranges(minilm: Path) -> None:
+def test_short_texts_are_within_the_ranges(minilm: Path, whatever_the_loss: None) -> None:
     """They are mostly what stands around every text, which random words would not show."""
     exact, small = (BiEncoder.load(minilm, device="cpu", dtype=name) for name in ("float32", "int8"))
     assert exact.network.encoder.ends == ([101], [102])

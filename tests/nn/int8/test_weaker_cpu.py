@@ -9,7 +9,7 @@ import pytest
 
 WEAKER = {"ONEDNN_MAX_CPU_ISA": "AVX2", "ATEN_CPU_CAPABILITY": "avx2", "MKL_ENABLE_INSTRUCTIONS": "AVX2"}
 ROOT = Path(__file__).parents[3]
-TESTS = ["tests/nn/int8", "tests/checkpoint/test_compact.py"]
+TESTS = ["tests/nn/int8", "tests/checkpoint/test_compact.py::test_the_real_minilm_computed_in_8_bits"]
 
 
 @pytest.mark.skipif("ONEDNN_MAX_CPU_ISA" in os.environ, reason="this is such a run")
