@@ -8,14 +8,16 @@ MODELS ?= $(MUNJANG_MODELS)
 DATA ?= $(MUNJANG_DATA)
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: install check fix test test-full bench bench-peers browser demo docs
+.PHONY: install check style fix test test-full bench bench-peers browser demo docs
 
 install: $(VENV)/dev
 
-check: $(VENV)/dev
+check: style
+	$(BIN)/mypy
+
+style: $(VENV)/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 
 fix: $(VENV)/dev
 	$(BIN)/ruff check --fix .
@@ -26,8 +28,11 @@ WORKERS ?= 2
 # Compiled modules are kept whatever the environment says: dozens of child processes import them again
 # Threads that wait sleep: a test that asks for two would spin while the other process wants the core
 TEST_SETTINGS := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 RAYON_NUM_THREADS=1 OMP_WAIT_POLICY=passive PYTHONDONTWRITEBYTECODE=
-test: check browser
-	$(TEST_SETTINGS) $(BIN)/python -m pytest -m "not slow" -n $(WORKERS) --dist worksteal --durations=25
+# mypy runs beside the tests, which leave a part of the cores idle
+test: style browser
+	@$(BIN)/mypy & types=$$!; \
+	$(TEST_SETTINGS) $(BIN)/python -m pytest -m "not slow" -n $(WORKERS) --dist worksteal --durations=25; \
+	tests=$$?; wait $$types && exit $$tests
 
 # make test-full MODELS=folder-of-checkpoints DATA=folder-of-data; without one, its tests skip by name
 # Triton (1 GB, a part of CUDA builds of torch) follows the GPU kernels step by step on the CPU

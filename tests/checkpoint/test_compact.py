@@ -237,6 +237,7 @@ def test_whole_numbers_in_an_ordinary_file_stay_refused(folder: Path) -> None:
         BiEncoder.load(folder)
 
 
+@pytest.mark.slow  # 90 MB written twice and read four times
 def test_the_real_minilm(minilm: Path, tmp_path: Path) -> None:
     target = save(minilm, tmp_path / "compact")
     assert (target / FILE).stat().st_size < 23e6  # 90.3 MB in float32

@@ -39,6 +39,7 @@ def test_a_mix_is_a_model(work: Path) -> None:
     assert BiEncoder.load(work / "out", "cpu").encode(["a cat sleeps"]).shape[0] == 1
 
 
+@pytest.mark.slow  # four processes that train
 def test_stages_run_and_are_not_run_again(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Real stages in processes of their own: parts of a model, and a blend, first with one that is not there."""
     parts, blend = work / "parts", work / "blend"
