@@ -23,8 +23,9 @@ fix: $(VENV)/dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# Two processes side by side, each with one thread; on more cores: make test WORKERS=8 (each takes up to 3 GB)
-WORKERS ?= 2
+# Three processes with one thread each keep two cores busy, as browsers and child processes are waited for; on more
+# cores: make test WORKERS=8 (each takes up to 3 GB)
+WORKERS ?= 3
 # Compiled modules are kept whatever the environment says: dozens of child processes import them again
 # Threads that wait sleep: a test that asks for two would spin while the other process wants the core
 TEST_SETTINGS := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 RAYON_NUM_THREADS=1 OMP_WAIT_POLICY=passive PYTHONDONTWRITEBYTECODE=
