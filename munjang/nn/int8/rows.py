@@ -1,7 +1,7 @@
 """8-bit products in which every row of the input has a scale of its own.    T tokens, D width of the input, N out.
 
-They keep a model's quality because of three things, each measured (docs/log.md, 2026-11-15):
-- one scale for a batch would cost 2.5 % of the cosine, and make a text's vector depend on its neighbours;
+They keep a model's quality because of three things (docs/log.md, 2026-11-15):
+- one scale for a batch would be coarser, and make a text's vector depend on its neighbours;
 - large columns of the input are shrunk and the weights' columns grown by as much, half-way between the two
   (SmoothQuant); random tokens show which columns are large as well as real text does;
 - behind GELU, which never gets below -0.17, nearly all of the 256 steps lie above zero.

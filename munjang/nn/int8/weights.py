@@ -3,7 +3,7 @@
 A CPU without VNNI multiplies unsigned 8-bit inputs by signed weights and adds two neighbouring products in 16 bits.
 Their sum fits if the weights of a pair that have the same sign add up to at most 128 (255 · 128 = 32,640), and nothing
 more is needed: a single weight may be as large as 127. So the step comes from the largest pair there. Limiting every
-weight to 63 instead costs four times as much of the cosine (docs/log.md, 2026-11-18).
+weight to 63 instead loses two to three times as much of the cosine (docs/log.md, 2026-11-18).
 """
 
 import torch.nn.functional as F
