@@ -48,7 +48,7 @@ def observe(encoder: Encoder) -> Seen:
         assert isinstance(linear, Linear)
         given.setdefault(linear, []).append(torch.stack([args[0].amin(0), args[0].amax(0), args[0].mean(0)]))
 
-    layers = [linear for block in blocks_of(encoder) for linear in (block.qkv, block.out, block.up, block.down)]
+    layers = [linear for block in blocks_of(encoder) for linear in block.products]
     hooks = [linear.register_forward_pre_hook(see) for linear in layers]
     try:
         states = encoder.layers(batch)

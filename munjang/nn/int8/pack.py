@@ -64,14 +64,16 @@ def _choose(encoder: Encoder, seen: Seen, ways: list[Way]) -> dict[Block, int]:
     way_of = dict.fromkeys(blocks_of(encoder), 0)
     for block in way_of:
         ways[0](block)
-    if len(ways) > 2 and _loss(encoder, seen) > 2 * MAX_LOSS:  # layer by layer would take as long as all that follows
-        for block in way_of:
-            way_of[block] = 1
-            ways[1](block)
     while (first := min(way_of.values())) < len(ways) - 1:
-        max_loss = MAX_LOSS * (RANGES_FACTOR if len(ways) > 2 and not first else 1)
+        has_ranges = len(ways) > 2 and not first
+        max_loss = MAX_LOSS * (RANGES_FACTOR if has_ranges else 1)
         if (now := _loss(encoder, seen)) <= max_loss:
             break
+        if has_ranges and now > 2 * MAX_LOSS:  # layer by layer would take as long as all that follows
+            for block in way_of:
+                way_of[block] = 1
+                ways[1](block)
+            continue
         errors = _errors(encoder, seen)
         movable = sorted((block for block in way_of if way_of[block] == first), key=errors.__getitem__)
         # what layers add to the loss adds up: as many as would do if the next way were exact, at least one
