@@ -24,7 +24,7 @@ from benchmarks.corpora import corpora
 from benchmarks.models import add_model, fill_model
 from benchmarks.peers.process import PeerFailed, Process
 from benchmarks.peers.table import PEERS, REFERENCE, VENVS
-from munjang.runtime.measure import processor
+from munjang.engine.measure import processor
 
 SENTENCE = "How fast is one short sentence?"
 LATENCY_TURNS, LATENCY_ROUNDS = 3, 20

@@ -20,7 +20,7 @@ import torch
 from benchmarks.models import add_model, fill_model
 from munjang.bi_encoder import BiEncoder
 from munjang.data.reading import read_examples
-from munjang.runtime.measure import processor
+from munjang.engine.measure import processor
 from munjang.training.config import TrainConfig
 from munjang.training.loop import Loop
 from munjang.training.processes import Processes

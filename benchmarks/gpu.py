@@ -24,9 +24,9 @@ import numpy as np
 import torch
 
 from munjang import BiEncoder, CrossEncoder
+from munjang.engine.encoding import WINDOW
+from munjang.engine.pipeline import Work, _prepare, ahead, batches
 from munjang.nn import attention
-from munjang.runtime.encoding import WINDOW
-from munjang.runtime.pipeline import Work, _prepare, ahead, batches
 from munjang.text.packing import pack
 
 Record = dict[str, Any]

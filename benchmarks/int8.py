@@ -25,7 +25,7 @@ import numpy as np
 from benchmarks.corpora import FILES, shuffled
 from benchmarks.models import add_model, fill_model
 from munjang.data.tables import read_texts
-from munjang.runtime.measure import processor
+from munjang.engine.measure import processor
 
 KINDS = {
     "as it is": {},

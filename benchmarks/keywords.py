@@ -23,7 +23,7 @@ from benchmarks.corpora import FILES
 from benchmarks.models import add_model, fill_model
 from munjang import BiEncoder
 from munjang.data.tables import read_texts
-from munjang.runtime.measure import processor
+from munjang.engine.measure import processor
 from munjang.tasks.phrases.keywords import Keyword, KeywordConfig, keywords
 
 # name: our settings, KeyBERT's, and the share of the documents (max-sum takes KeyBERT a minute for a few hundred)

@@ -17,7 +17,7 @@ from typing import Any
 from benchmarks.cpu import Field, num_tokens, say
 from benchmarks.models import add_model, fill_model
 from benchmarks.peers.table import REFERENCE
-from munjang.runtime.measure import processor
+from munjang.engine.measure import processor
 
 TEXTS = (
     "How fast is one short sentence?",

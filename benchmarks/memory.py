@@ -25,7 +25,7 @@ import torch
 from benchmarks.corpora import corpora
 from benchmarks.models import add_model, fill_model
 from munjang.data.tables import read_texts
-from munjang.runtime.measure import processor
+from munjang.engine.measure import processor
 
 Record = dict[str, Any]
 

@@ -22,8 +22,8 @@ import torch
 from munjang import BiEncoder
 from munjang.data.reading import read_examples
 from munjang.data.tables import read_texts
+from munjang.engine.measure import processor
 from munjang.errors import InputError
-from munjang.runtime.measure import processor
 from munjang.tasks.pairs.paraphrases import Pairs, mine
 
 SAMPLE = 2000

@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 from benchmarks.corpora import corpora
 from benchmarks.models import add_model, fill_model
 from benchmarks.server import commands, free_ports, load, post, requests_of, started
-from munjang.runtime.measure import processor
+from munjang.engine.measure import processor
 
 Connection: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 

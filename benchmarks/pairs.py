@@ -24,7 +24,7 @@ from benchmarks.corpora import FILES, corpora
 from benchmarks.models import add_model, fill_model
 from munjang import BiEncoder, CrossEncoder
 from munjang.data.tables import read_texts
-from munjang.runtime.measure import processor, take_turns
+from munjang.engine.measure import processor, take_turns
 
 PAPER = {"SBERT, V100, s": 5.0, "BERT over all pairs, V100, hours": 65.0}
 BLOCK = 2048  # rows of the similarity matrix at a time: 10,000 × 2,048 floats are 80 MB

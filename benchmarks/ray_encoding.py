@@ -28,7 +28,7 @@ from pyarrow import parquet
 
 from munjang.bi_encoder import BiEncoder
 from munjang.data.tables import read_texts
-from munjang.runtime.measure import processor
+from munjang.engine.measure import processor
 from munjang.scale.cluster import connected
 from munjang.scale.command import Request, encode_on_ray
 from munjang.scale.encode import encode, here

@@ -25,7 +25,7 @@ import torch
 from benchmarks.models import add_model, fill_model
 from munjang import CrossEncoder
 from munjang.data.tables import read_texts
-from munjang.runtime.measure import processor
+from munjang.engine.measure import processor
 
 QUESTION = "대한민국의 수도는 어디이며 언제 정해졌는가?"
 COUNT, TOKENS = 100, 100

@@ -24,7 +24,7 @@ import numpy as np
 
 from munjang import BiEncoder
 from munjang.data.tables import read_texts
-from munjang.runtime.measure import processor
+from munjang.engine.measure import processor
 
 FEWER = 20  # times fewer texts for the teacher
 

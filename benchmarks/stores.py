@@ -22,12 +22,12 @@ import torch
 
 from munjang import BiEncoder
 from munjang.data.tables import read_texts
-from munjang.nn.similarity import unit
-from munjang.runtime.measure import processor
+from munjang.engine.measure import processor
 from munjang.stores import open_store
 from munjang.stores.arrow import Columns
 from munjang.stores.base import Schema, Store
 from munjang.types import Floats, Ints
+from munjang.vectors.similarity import unit
 
 K = 10
 QUERIES = 500

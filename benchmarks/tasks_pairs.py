@@ -20,7 +20,7 @@ import numpy as np
 import torch
 
 from munjang.compat import util as ours
-from munjang.runtime.measure import processor
+from munjang.engine.measure import processor
 from munjang.tasks.clusters.communities import communities
 
 MAX_PAIRS = 500_000  # the incumbent's default

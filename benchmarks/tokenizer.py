@@ -25,8 +25,8 @@ from tokenizers import Tokenizer as RustTokenizer
 
 from munjang import checkpoint
 from munjang.data.tables import read_texts
-from munjang.runtime.encoding import WINDOW
-from munjang.runtime.measure import processor
+from munjang.engine.encoding import WINDOW
+from munjang.engine.measure import processor
 from munjang.text import lookup
 from munjang.text.tokenizer import Tokenizer
 

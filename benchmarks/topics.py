@@ -22,8 +22,8 @@ import numpy as np
 from benchmarks.models import add_model, fill_model
 from munjang import BiEncoder
 from munjang.data.tables import read_texts
+from munjang.engine.measure import processor
 from munjang.evaluation.metrics.clustering import agreement
-from munjang.runtime.measure import processor
 from munjang.tasks.topics.coherence import coherence
 from munjang.tasks.topics.find import TopicConfig, find_topics
 

@@ -18,17 +18,17 @@ import torch
 from torch import Tensor
 
 from munjang import checkpoint
+from munjang.engine.encoding import Encoding, Engine
+from munjang.engine.executor import DTYPES, Executor, apart
+from munjang.engine.replicas import Devices, Replicas, names_of, place_model
 from munjang.errors import CheckpointError, InputError, MunjangError, unknown
 from munjang.nn import pooling as pooling_modes
-from munjang.nn import precision as precisions
 from munjang.nn.encoder import Encoder
 from munjang.nn.network import SentenceNetwork
-from munjang.nn.similarity import PAIRWISE, SIMILARITIES, check_vectors
-from munjang.runtime.encoding import Encoding, Engine
-from munjang.runtime.executor import DTYPES, Executor, apart
-from munjang.runtime.replicas import Devices, Replicas, names_of, place_model
 from munjang.text.inputs import as_texts, has_texts, is_stream, pick_prompt
 from munjang.types import Floats, TokenIds
+from munjang.vectors import precision as precisions
+from munjang.vectors.similarity import PAIRWISE, SIMILARITIES, check_vectors
 
 # what may change after loading
 SETTINGS = ("prompts", "default_prompt_name", "truncate_dim", "similarity_name", "max_length", "ranges")

@@ -18,12 +18,12 @@ import torch
 from torch import Tensor, nn
 
 from munjang import checkpoint
+from munjang.engine.executor import DTYPES, Executor, apart, pick_device, pick_dtype
+from munjang.engine.pairs import PairEngine
+from munjang.engine.replicas import Devices, Replicas, names_of, place_model
 from munjang.errors import InputError, MunjangError, TruncationWarning, unknown
 from munjang.nn import heads
 from munjang.nn.network import PairNetwork, new_head
-from munjang.runtime.executor import DTYPES, Executor, apart, pick_device, pick_dtype
-from munjang.runtime.pairs import PairEngine
-from munjang.runtime.replicas import Devices, Replicas, names_of, place_model
 from munjang.text.inputs import as_texts, pick_prompt
 from munjang.types import Floats, Hit
 

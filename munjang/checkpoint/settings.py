@@ -9,7 +9,7 @@ from typing import Any
 
 from munjang.checkpoint.files import MOST, Json, read_json, read_json_if, whole
 from munjang.errors import CheckpointError, UnsupportedModel, unknown
-from munjang.nn.similarity import SIMILARITIES
+from munjang.vectors.similarity import SIMILARITIES
 
 ENCODER_CONFIGS = [
     f"sentence_{name}_config.json"

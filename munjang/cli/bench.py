@@ -97,7 +97,7 @@ def _plan(options: Options) -> int:
 
 def measure(options: Options, texts: list[str]) -> dict[str, Any]:
     """The types take turns, after one turn of each to warm up."""
-    from munjang.runtime.measure import processor, take_turns
+    from munjang.engine.measure import processor, take_turns
 
     models, skipped = _models(options)
     first = next(iter(models.values()))

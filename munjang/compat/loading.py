@@ -9,8 +9,8 @@ import torch
 from munjang.checkpoint import Hub, resolve
 from munjang.checkpoint.files import read_json_if
 from munjang.compat.gaps import CARDS, EXPORT, MODULES
+from munjang.engine.executor import DTYPES, pick_device
 from munjang.errors import CheckpointError, InputError, unknown
-from munjang.runtime.executor import DTYPES, pick_device
 
 # argument: its only value, and what to do instead of another
 FIXED: dict[str, tuple[object, str]] = {

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from munjang.compat import gaps
 from munjang.errors import InputError, unknown
-from munjang.nn import precision as precisions
 from munjang.types import Array
+from munjang.vectors import precision as precisions
 
 
 def quantize_embeddings(

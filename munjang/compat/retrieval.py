@@ -9,12 +9,12 @@ from torch import Tensor
 
 from munjang.compat.similarity_functions import as_rows, as_tensor, cos_sim, dot_score
 from munjang.errors import InputError
-from munjang.nn.similarity import check_vectors
 from munjang.tasks.clusters.communities import communities
 from munjang.tasks.pairs.best import Best
 from munjang.tasks.pairs.paraphrases import mine
 from munjang.tasks.vectors import unit_vectors
 from munjang.types import Ints
+from munjang.vectors.similarity import check_vectors
 
 Score = Callable[[Tensor, Tensor], Tensor]
 

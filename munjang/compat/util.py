@@ -40,8 +40,8 @@ from munjang.compat.similarity_functions import (
     pairwise_manhattan_sim,
     unit,
 )
+from munjang.engine.executor import pick_device
 from munjang.errors import InputError
-from munjang.runtime.executor import pick_device
 
 __all__ = [
     "LoggingHandler",

@@ -76,7 +76,7 @@ def measure(model: Any, kind: str, data: Any, settings: Settings, name: str | No
     with _noting_cuts(notes):
         found = KINDS[kind].evaluate(model, data, settings)
     seconds = time.perf_counter() - started
-    from munjang.runtime.measure import processor
+    from munjang.engine.measure import processor
 
     return Report(
         model=name or Path(model.model.folder).name,

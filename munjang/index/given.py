@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from munjang.errors import InputError
-from munjang.nn.similarity import check_vectors
 from munjang.stores.base import Value
 from munjang.text.inputs import as_texts
 from munjang.types import Floats
+from munjang.vectors.similarity import check_vectors
 
 Metadata: TypeAlias = Mapping[str, Value]
 

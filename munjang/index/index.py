@@ -23,8 +23,6 @@ from munjang.errors import InputError, MunjangError
 from munjang.index.given import Metadata, documents_of, kind_of
 from munjang.index.hits import Hit, fuse, one_per_document
 from munjang.index.rerank import Reranking
-from munjang.nn.precision import quantize
-from munjang.nn.similarity import check_vectors
 from munjang.stores import open_store
 from munjang.stores.base import Found, NoSuchStore, Rows, Schema, Store
 from munjang.stores.filters import Filter
@@ -33,6 +31,8 @@ from munjang.text.chunking import Chunker, Passage
 from munjang.text.inputs import as_texts
 from munjang.text.terms import method, terms
 from munjang.types import Floats
+from munjang.vectors.precision import quantize
+from munjang.vectors.similarity import check_vectors
 
 FORMAT = 1  # of what an index writes down beside its rows
 BATCH = 2048  # documents that are cut, encoded and stored together: what a killed run may have to do again

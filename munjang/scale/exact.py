@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from munjang.errors import InputError
-from munjang.nn.similarity import PAIRWISE
 from munjang.scale.manifest import Each, complete_manifest, read_table, vectors_of
 from munjang.scale.places import absolute, inside, shown
 from munjang.stores.base import Found
 from munjang.stores.exact import candidates
 from munjang.stores.scoring import best, rescored
 from munjang.types import Floats
+from munjang.vectors.similarity import PAIRWISE
 
 FLOATS = ("float32", "float16")
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from munjang.evaluation.kmeans import kmeans
 from munjang.index import Index
 from munjang.stores.base import Value
 from munjang.tasks.terms_of_groups import STOP_WORDS
 from munjang.types import Array, Floats, Ints
+from munjang.vectors.kmeans import kmeans
 
 MAX_SCANNED = 20_000  # passages that are read, so that a large corpus holds nobody up
 MAX_POINTS = 1500  # of those, evenly: what a browser draws without effort

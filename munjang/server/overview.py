@@ -9,12 +9,12 @@ import numpy as np
 from fastapi import APIRouter, Request, Response
 from pydantic_core import to_json
 
-from munjang.nn.similarity import SIMILARITIES
 from munjang.server.embedder import Embedding
 from munjang.server.errors import Refused
 from munjang.server.schemas import Similarities
 from munjang.server.search import index_of
 from munjang.server.service import Service, while_there
+from munjang.vectors.similarity import SIMILARITIES
 
 MAX_COMPARED = 64  # texts: their scores are a square
 

@@ -8,12 +8,12 @@ from fastapi.responses import PlainTextResponse
 from pydantic_core import to_json
 
 from munjang import __version__
-from munjang.nn.similarity import SIMILARITIES
 from munjang.server.embedder import Embedding
 from munjang.server.render import listed, rendered
 from munjang.server.reranker import sigmoid
 from munjang.server.schemas import TEIEmbed, TEIRerank, TEISimilarity, as_inputs
 from munjang.server.service import Service, while_there
+from munjang.vectors.similarity import SIMILARITIES
 
 
 def routes(service: Service) -> APIRouter:

@@ -32,7 +32,7 @@ class Schema:
     """What a store holds. It is written down when the store is made and the same ever after, but for new fields."""
 
     dimension: int
-    metric: str = "cosine"  # cosine, dot, euclidean: scores are those of nn/similarity.py, higher is closer
+    metric: str = "cosine"  # cosine, dot, euclidean: scores are those of vectors/similarity.py, higher is closer
     vectors: str = "float32"  # how they are kept: float32, float16, int8, binary
     fields: Mapping[str, str] = field(default_factory=dict)  # metadata: name -> kind of KINDS
     facts: Mapping[str, Any] = field(default_factory=dict)  # plain JSON that the index wants to find again

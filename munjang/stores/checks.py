@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from munjang.errors import InputError, unknown
-from munjang.nn.similarity import check_vectors
 from munjang.stores.base import KINDS, Abilities, NoSuchStore, Rows, Schema, Value
 from munjang.stores.filters import RESERVED, plain_text
 from munjang.types import Floats
+from munjang.vectors.similarity import check_vectors
 
 DTYPES = {"float32": np.float32, "float16": np.float16, "int8": np.int8, "binary": np.uint8}
 NEEDS_FULL = ("int8", "binary")  # vectors that are scored once more, with full ones

@@ -6,8 +6,8 @@ rows that are a hair below the k-th are kept too, and `scoring.rescored` decides
 
 import numpy as np
 
-from munjang.nn.similarity import unit
 from munjang.types import Array, Floats, Ints
+from munjang.vectors.similarity import unit
 
 BLOCK_SCORES = 1 << 21  # of one block: 8 MB
 MAX_QUERIES = 256  # at a time

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from munjang.nn.similarity import unit
 from munjang.stores.exact import slack
 from munjang.types import Array, Floats, Ints
+from munjang.vectors.similarity import unit
 
 MIN_ROWS = 20_000  # below, a CPU takes a few milliseconds
 BLOCK_SCORES = 1 << 28  # of one block: 1 GB

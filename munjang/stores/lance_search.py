@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from munjang.nn.similarity import PAIRWISE
 from munjang.stores.base import Found, Schema
 from munjang.stores.lance_table import METRICS
 from munjang.stores.scoring import best
 from munjang.types import Doubles, Floats
+from munjang.vectors.similarity import PAIRWISE
 
 SLACK, HALF_SLACK = 1e-5, 1e-2  # distances of the engine and scores of ours differ by rounding
 OVERSAMPLE, MIN_CANDIDATES = 2, 100  # of an index, for scoring once more: 50 found 0.933 of a million rows' ten best

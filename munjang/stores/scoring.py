@@ -5,13 +5,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from munjang.nn.similarity import PAIRWISE
 from munjang.stores.base import Found
 from munjang.types import Array, Doubles, Floats
+from munjang.vectors.similarity import PAIRWISE
 
 
 def rescored(query_D: Floats, ids: Sequence[str], vectors_CD: Array, metric: str, k: int) -> Found:
-    """The k best candidates by `nn/similarity.py`. Equal vectors get equal scores wherever they stand."""
+    """The k best candidates by `vectors/similarity.py`. Equal vectors get equal scores wherever they stand."""
     if not len(ids):
         return Found([], [])
     vectors = np.ascontiguousarray(vectors_CD, np.float32)

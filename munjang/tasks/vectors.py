@@ -7,9 +7,9 @@ from torch import Tensor
 
 from munjang.bi_encoder import BiEncoder
 from munjang.errors import InputError
-from munjang.nn.similarity import check_vectors, unit
 from munjang.text.inputs import as_texts, has_texts
 from munjang.types import Floats
+from munjang.vectors.similarity import check_vectors, unit
 
 BLOCK = 65_536  # rows: copies of a whole corpus of millions would not fit
 

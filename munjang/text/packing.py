@@ -25,7 +25,7 @@ class Packed:
     starts_B: Tensor  # int32 [B + 1], cumulative lengths
     lengths: Ints  # on the host, for control flow without a device sync
     skip: Ints | None = None  # leading tokens of each text that pooling leaves out (a prompt)
-    laid_out: Tensor | None = None  # all of the above as a CUDA graph reads it (runtime/graphs.py)
+    laid_out: Tensor | None = None  # all of the above as a CUDA graph reads it (engine/graphs.py)
 
     @property
     def num_tokens(self) -> int:

@@ -9,16 +9,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from munjang.nn.similarity import unit
-from munjang.runtime.executor import apart
-from munjang.runtime.progress import Progress
+from munjang.engine.executor import apart
+from munjang.engine.progress import Progress
 from munjang.types import Floats, Ints
+from munjang.vectors.similarity import unit
 
 QUERIES = 2048  # rows of a block
 SCORES = 1 << 25  # of a block: 134 MB
 
 Score = Callable[[Tensor, Tensor], Tensor]
-# The functions of nn/similarity.py, on the device; cosine is dot, once the vectors have unit length.
+# The functions of vectors/similarity.py, on the device; cosine is dot, once the vectors have unit length.
 SCORES_BY_NAME: dict[str, Score] = {
     "cosine": lambda a_QD, b_CD: a_QD @ b_CD.T,
     "dot": lambda a_QD, b_CD: a_QD @ b_CD.T,

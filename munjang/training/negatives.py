@@ -21,9 +21,9 @@ from munjang.bi_encoder import BiEncoder
 from munjang.cross_encoder import CrossEncoder
 from munjang.data.examples import Examples
 from munjang.errors import InputError, unknown
-from munjang.nn.similarity import PAIRWISE
 from munjang.training.nearest import nearest
 from munjang.types import Bools, Floats, Ints
+from munjang.vectors.similarity import PAIRWISE
 
 PICKS = ("top", "random")
 LAYOUTS = ("triplet", "columns", "labelled")

@@ -13,8 +13,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from munjang.engine.executor import pick_device
 from munjang.errors import MissingExtra, MunjangError
-from munjang.runtime.executor import pick_device
 
 
 class Processes:

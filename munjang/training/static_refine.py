@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from munjang.runtime.progress import Progress
+from munjang.engine.progress import Progress
 
 
 @dataclass(frozen=True)

@@ -19,12 +19,12 @@ from munjang import __version__
 from munjang.bi_encoder import BiEncoder
 from munjang.cross_encoder import CrossEncoder
 from munjang.data.examples import Examples
+from munjang.engine import calibration
 from munjang.errors import InputError
 from munjang.evaluation import Settings, check_model, evaluate
 from munjang.evaluation import prepare as prepare_evaluation
 from munjang.evaluation.kinds.base import kind_of
 from munjang.evaluation.report import shown
-from munjang.runtime import calibration
 from munjang.training.card import write_card
 from munjang.training.config import TrainConfig, deciding
 from munjang.training.loop import Loop

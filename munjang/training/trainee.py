@@ -13,11 +13,11 @@ from munjang import bi_encoder, checkpoint, cross_encoder
 from munjang.bi_encoder import BiEncoder
 from munjang.checkpoint.describe import RERANK_WEIGHT
 from munjang.cross_encoder import CrossEncoder
+from munjang.engine.executor import pick_dtype
 from munjang.errors import InputError, UnsupportedModel
 from munjang.nn.encoder import Block, Embeddings, Encoder
 from munjang.nn.heads import ClassificationHead
 from munjang.nn.network import PairNetwork, SentenceNetwork
-from munjang.runtime.executor import pick_dtype
 from munjang.training.config import TrainConfig
 from munjang.training.prompts import Prompts, learned
 

@@ -22,8 +22,8 @@ from munjang import BiEncoder, TrainConfig, evaluate, train
 from munjang.data.examples import Examples
 from munjang.data.reading import drop_overlap, read_examples
 from munjang.data.tables import read_texts
+from munjang.engine.measure import processor
 from munjang.evaluation.kinds.corpus import Retrieval
-from munjang.runtime.measure import processor
 from munjang.training.domain import METHODS
 
 TEST_SHARE = 0.2

@@ -13,7 +13,7 @@ from munjang import BiEncoder, evaluate
 from munjang.data.examples import Examples
 from munjang.evaluation.kinds.corpus import Retrieval, read_retrieval
 from munjang.evaluation.metrics.correlation import spearman
-from munjang.nn.similarity import PAIRWISE
+from munjang.vectors.similarity import PAIRWISE
 from recipes.ko_en_small.both import Both
 from recipes.ko_en_small.data import crossed, file, read, read_table, scored
 from recipes.weights import blend

@@ -9,8 +9,8 @@ import pytest
 
 from munjang import BiEncoder
 from munjang.errors import InputError, TruncationWarning
-from munjang.nn.similarity import unit
 from munjang.types import TokenIds
+from munjang.vectors.similarity import unit
 from tests.bi_encoder.given import prompted
 
 LONG = " ".join(f"word{number}" for number in range(300))

@@ -9,8 +9,8 @@ import torch
 
 from munjang import BiEncoder
 from munjang.errors import InputError
-from munjang.nn import precision
-from munjang.nn.similarity import unit
+from munjang.vectors import precision
+from munjang.vectors.similarity import unit
 from tests.bi_encoder.given import TEXTS
 from tests.seen import tokens_seen
 from tests.texts import mixed

@@ -12,7 +12,7 @@ from sentence_transformers import SentenceTransformer
 
 from munjang import BiEncoder
 from munjang.errors import InputError
-from munjang.nn.similarity import SIMILARITIES
+from munjang.vectors.similarity import SIMILARITIES
 from tests.bi_encoder.given import TEXTS
 
 

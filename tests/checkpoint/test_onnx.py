@@ -11,8 +11,8 @@ import pytest
 
 from munjang import BiEncoder, CrossEncoder, checkpoint
 from munjang.checkpoint.onnx import write_onnx
+from munjang.engine.onnx import export_onnx
 from munjang.errors import CheckpointError, InputError, MissingExtra
-from munjang.runtime.onnx import export_onnx
 from tests.checkpoint.folders import TEXTS, copy, difference, edit
 
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -169,10 +169,10 @@ def test_choices_are_those_of_the_library(verb: str) -> None:
     from munjang.checkpoint.onnx import DTYPES as ONNX_DTYPES
     from munjang.checkpoint.write import FORMATS
     from munjang.data.tables import READERS
-    from munjang.nn.precision import PRECISIONS
-    from munjang.nn.similarity import SIMILARITIES
-    from munjang.runtime.encoding import LONG
-    from munjang.runtime.executor import DTYPES
+    from munjang.engine.encoding import LONG
+    from munjang.engine.executor import DTYPES
+    from munjang.vectors.precision import PRECISIONS
+    from munjang.vectors.similarity import SIMILARITIES
 
     dtypes = ONNX_DTYPES if verb == "export" else DTYPES
     tables = {"precision": PRECISIONS, "function": SIMILARITIES, "long": LONG, "dtype": dtypes, "format": READERS}

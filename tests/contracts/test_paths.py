@@ -10,8 +10,8 @@ import torch
 from sentence_transformers import SentenceTransformer
 
 from munjang import BiEncoder
+from munjang.engine.onnx import export_onnx
 from munjang.nn.cpu import can_pack
-from munjang.runtime.onnx import export_onnx
 from tests.texts import ENGLISH
 
 SEEDS = (3, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (11, 29)))

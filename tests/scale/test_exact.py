@@ -6,12 +6,12 @@ import pytest
 
 from munjang.bi_encoder import BiEncoder
 from munjang.errors import InputError
-from munjang.nn.similarity import SIMILARITIES
 from munjang.scale.encode import encode
 from munjang.scale.exact import merged, search_exactly
 from munjang.scale.job import Job
 from munjang.scale.spans import Choice
 from munjang.stores.base import Found
+from munjang.vectors.similarity import SIMILARITIES
 
 WORDS = ["fox", "dog", "lazy", "quick", "brown", "jumps", "over", "runs", "sleeps", "eats"]
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from munjang.bi_encoder import BiEncoder
-from munjang.runtime import executor
+from munjang.engine import executor
 from munjang.server.batcher import Batcher, Closed
 from munjang.server.embedder import Embedder, Embedding
 from munjang.server.lane import Full, Lane, Limits, Part, Work

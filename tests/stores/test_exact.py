@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from munjang.nn.similarity import SIMILARITIES
 from munjang.stores import exact
+from munjang.vectors.similarity import SIMILARITIES
 
 
 @pytest.mark.parametrize("metric", ["cosine", "dot", "euclidean"])

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from munjang.nn.similarity import cosine
 from munjang.stores import lance, lance_table, lance_where, open_store
 from munjang.stores.base import Rows, Schema, StoreError
 from munjang.stores.filters import Compare, Like, matches
+from munjang.vectors.similarity import cosine
 from tests.stores.rows import make_rows
 from tests.stores.trees import WORDS
 

@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 
 from munjang.errors import InputError
-from munjang.nn.similarity import SIMILARITIES
 from munjang.stores import milvus
 from munjang.stores.arrow import Columns
 from munjang.stores.base import Rows, Schema, StoreError
@@ -25,6 +24,7 @@ from munjang.stores.filters import COMPARISONS, And, Compare, Filter, In, Like, 
 from munjang.stores.milvus import MilvusStore
 from munjang.stores.milvus_bulk import upsert_request
 from munjang.stores.milvus_where import expression, quoted
+from munjang.vectors.similarity import SIMILARITIES
 from tests.stores.servers import milvus_place
 
 pytest.importorskip("pymilvus")

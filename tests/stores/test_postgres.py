@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from munjang.errors import InputError, MunjangError
-from munjang.nn.similarity import SIMILARITIES
 from munjang.stores.base import Rows, Schema, StoreError
 from munjang.stores.filters import Compare, In, matches
 from munjang.stores.postgres import PostgresStore
+from munjang.vectors.similarity import SIMILARITIES
 from tests.stores.servers import postgres_address, start_postgres
 from tests.stores.trees import random_row, random_tree
 

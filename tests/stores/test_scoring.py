@@ -1,8 +1,8 @@
 import numpy as np
 
-from munjang.nn.similarity import PAIRWISE
 from munjang.stores.base import Found
 from munjang.stores.scoring import best, rescored
+from munjang.vectors.similarity import PAIRWISE
 
 
 def test_best_first_and_equal_ones_by_id() -> None:

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from munjang.errors import InputError
-from munjang.nn.similarity import unit
 from munjang.tasks.determinantal import determinantal
+from munjang.vectors.similarity import unit
 
 
 def naive(scores: np.ndarray, units: np.ndarray, top: int, diversity: float) -> list[int]:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from munjang.errors import InputError
-from munjang.nn.similarity import unit
 from munjang.tasks.diversity import marginal, max_sum, nearest
+from munjang.vectors.similarity import unit
 
 
 def test_nearest_takes_the_first_of_equals() -> None:

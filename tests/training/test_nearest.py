@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from munjang.nn.similarity import SIMILARITIES
 from munjang.training import nearest as module
 from munjang.training.nearest import SCORES_BY_NAME, nearest
+from munjang.vectors.similarity import SIMILARITIES
 
 RANDOM = np.random.default_rng(5)
 QUERIES = RANDOM.normal(size=(23, 6)).astype(np.float32)

@@ -9,8 +9,8 @@ import numpy as np
 
 from munjang.data.examples import Examples
 from munjang.errors import InputError
-from munjang.nn.similarity import PAIRWISE
 from munjang.types import Bools, Floats
+from munjang.vectors.similarity import PAIRWISE
 
 if TYPE_CHECKING:  # what only reads needs no torch
     from munjang.bi_encoder import BiEncoder

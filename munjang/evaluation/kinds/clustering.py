@@ -8,8 +8,8 @@ from munjang.data.examples import Examples
 from munjang.errors import InputError
 from munjang.evaluation.kinds.base import Kind, Measured, Settings, Source, encode_columns
 from munjang.evaluation.kinds.rows import read_rows
-from munjang.evaluation.kmeans import kmeans
 from munjang.evaluation.metrics.clustering import agreement
+from munjang.vectors.kmeans import kmeans
 
 
 def read(source: Source, settings: Settings) -> Examples:

@@ -11,7 +11,7 @@ from munjang.evaluation.kinds.base import Kind, Measured, Settings, Source, enco
 from munjang.evaluation.kinds.corpus import find, read_relevances, read_texts
 from munjang.evaluation.kinds.rows import read_rows
 from munjang.evaluation.metrics.classification import average_precision, best_f1
-from munjang.evaluation.neighbours import nearest
+from munjang.vectors.nearest import nearest
 
 NUM_NEIGHBOURS = 100  # of each text, that are candidates
 MAX_PAIRS = 500_000

@@ -63,7 +63,7 @@ def same_classes(train: Examples, test: Examples) -> tuple[Ints, Ints]:
 
 def measure_probe(train_ND: Floats, test_ND: Floats, train: Examples, test: Examples, seed: int, what: str) -> Measured:
     """Train on one, measure on the other."""
-    from munjang.evaluation.logistic import fit_best
+    from munjang.vectors.logistic import fit_best
 
     train_labels, test_labels = same_classes(train, test)
     classifier, cost = fit_best(train_ND, train_labels, seed=seed)

@@ -27,7 +27,7 @@ from munjang.evaluation.kinds.corpus import Retrieval, find, read_relevances, re
 from munjang.evaluation.kinds.retrieval import search
 from munjang.evaluation.kinds.rows import read_rows
 from munjang.evaluation.metrics.ranking import rank_metrics
-from munjang.nn.similarity import PAIRWISE
+from munjang.vectors.similarity import PAIRWISE
 
 Run = dict[str, dict[str, float]]  # scores by query id and document id
 WHOLE = 1_000_000  # longer than any list of candidates

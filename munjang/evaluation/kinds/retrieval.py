@@ -7,7 +7,7 @@ from munjang.errors import InputError
 from munjang.evaluation.kinds.base import Kind, Measured, Settings, encode_documents, encode_queries
 from munjang.evaluation.kinds.corpus import Retrieval, read_retrieval
 from munjang.evaluation.metrics.ranking import rank_metrics
-from munjang.evaluation.neighbours import nearest
+from munjang.vectors.nearest import nearest
 
 if TYPE_CHECKING:
     from munjang.bi_encoder import BiEncoder

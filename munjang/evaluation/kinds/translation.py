@@ -7,8 +7,8 @@ import numpy as np
 from munjang.data.examples import Examples
 from munjang.evaluation.kinds.base import Kind, Measured, Settings, Source, encode_columns
 from munjang.evaluation.kinds.rows import read_rows
-from munjang.evaluation.neighbours import nearest
 from munjang.types import Floats
+from munjang.vectors.nearest import nearest
 
 
 def read(source: Source, settings: Settings) -> Examples:

@@ -7,7 +7,7 @@ import numpy as np
 from munjang.data.examples import Examples
 from munjang.evaluation.kinds.base import Kind, Measured, Settings, Source, encode_columns
 from munjang.evaluation.kinds.rows import read_rows
-from munjang.nn.similarity import PAIRWISE
+from munjang.vectors.similarity import PAIRWISE
 
 
 def read(source: Source, settings: Settings) -> Examples:

@@ -16,12 +16,12 @@ import numpy as np
 
 from munjang.bi_encoder import BiEncoder
 from munjang.errors import InputError, MissingExtra, unknown
-from munjang.evaluation.kmeans import kmeans
 from munjang.tasks.clusters.communities import communities
 from munjang.tasks.clusters.config import ClusterConfig
 from munjang.tasks.pairs.neighbours import ROUNDING, components, neighbours
 from munjang.tasks.vectors import unit_vectors
 from munjang.types import Floats, Ints
+from munjang.vectors.kmeans import kmeans
 
 MAX_AT_ONCE = 15_000  # rows of a component: scikit-learn takes 22 bytes for each of their distances, 5 GB
 KMEANS_SCORES = 1 << 28  # distances of one start: 1 GB

@@ -11,10 +11,10 @@ import numpy as np
 from munjang.bi_encoder import BiEncoder
 from munjang.errors import InputError
 from munjang.index import Index
-from munjang.nn.similarity import check_vectors, unit
 from munjang.stores.base import Rows
 from munjang.text.inputs import as_texts
 from munjang.types import Doubles, Floats
+from munjang.vectors.similarity import check_vectors, unit
 
 # How relevant each of many vectors is: [N, D] -> [N]
 Relevance = Callable[[Floats], Doubles]

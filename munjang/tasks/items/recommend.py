@@ -21,13 +21,13 @@ import numpy as np
 from munjang.bi_encoder import BiEncoder
 from munjang.errors import InputError
 from munjang.index import Index
-from munjang.nn.similarity import unit
 from munjang.tasks.determinantal import determinantal
 from munjang.tasks.diversity import marginal
 from munjang.tasks.items.catalogue import Candidates, Catalogue, IndexItems
 from munjang.tasks.items.config import RecommendConfig
 from munjang.tasks.phrases.keywords import KeywordConfig, keywords
 from munjang.types import Doubles, Floats, Ints
+from munjang.vectors.similarity import unit
 
 
 @dataclass(frozen=True)

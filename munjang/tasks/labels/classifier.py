@@ -20,7 +20,6 @@ import numpy as np
 
 from munjang.bi_encoder import BiEncoder
 from munjang.errors import InputError
-from munjang.nn.similarity import check_vectors, unit
 from munjang.tasks.labels import files as classifier_files
 from munjang.tasks.labels.calibration import Calibration
 from munjang.tasks.labels.config import ClassifyConfig
@@ -29,6 +28,7 @@ from munjang.tasks.labels.linear_head import Head
 from munjang.tasks.labels.targets import Label, read_labels
 from munjang.text.inputs import as_texts, has_texts
 from munjang.types import Doubles, Floats
+from munjang.vectors.similarity import check_vectors, unit
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 
 from munjang.bi_encoder import BiEncoder
+from munjang.engine.progress import Progress
 from munjang.errors import InputError
-from munjang.evaluation.logistic import COSTS
 from munjang.evaluation.metrics.classification import best_f1
-from munjang.runtime.progress import Progress
 from munjang.tasks.labels import calibration, linear_head
 from munjang.tasks.labels.calibration import Calibration
 from munjang.tasks.labels.config import ClassifyConfig
@@ -23,6 +22,7 @@ from munjang.tasks.labels.report import as_rows, confidences, measure
 from munjang.tasks.labels.targets import Targets
 from munjang.training.config import TrainConfig
 from munjang.types import Bools, Doubles, Floats, Ints
+from munjang.vectors.logistic import COSTS
 
 DEFAULT_COST = 1.0  # scikit-learn's, where nothing can be held out to choose by
 MANY = 0.5  # of the probability that a text has one of several labels

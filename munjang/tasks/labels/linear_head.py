@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from munjang.evaluation import logistic
 from munjang.types import Bools, Doubles, Floats, Ints
+from munjang.vectors import logistic
 
 MAX_FOLDED = 10_000  # rows; of more, one fold alone tells enough
 NEVER = -1  # the fold of rows that are always learned from

@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from munjang.bi_encoder import BiEncoder
 from munjang.cross_encoder import CrossEncoder
 from munjang.errors import InputError
-from munjang.nn.similarity import unit
 from munjang.tasks.labels import calibration
 from munjang.tasks.labels.calibration import Calibration
 from munjang.tasks.labels.classifier import Classifier, answers, check_threshold
@@ -30,6 +29,7 @@ from munjang.tasks.labels.linear_head import Head
 from munjang.tasks.labels.targets import Label
 from munjang.text.inputs import as_texts
 from munjang.types import Doubles
+from munjang.vectors.similarity import unit
 
 TEMPERATURE = 0.05  # of cosines: that of in-batch training, where they are compared in the same way
 HANGUL = re.compile("[가-힣]")

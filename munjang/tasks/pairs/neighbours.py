@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from munjang.engine.executor import pick_device
 from munjang.errors import InputError
-from munjang.runtime.executor import pick_device
 from munjang.tasks.pairs.paraphrases import prepared
 from munjang.tasks.pairs.scan import scan
 from munjang.tasks.vectors import check_same_width

@@ -18,8 +18,8 @@ import torch
 from torch import Tensor
 
 from munjang.bi_encoder import BiEncoder
+from munjang.engine.executor import apart, pick_device
 from munjang.errors import InputError
-from munjang.runtime.executor import apart, pick_device
 from munjang.tasks.pairs.best import Best
 from munjang.tasks.pairs.bounds import Bounds, bounds
 from munjang.tasks.pairs.cells import cell_tiles

@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from munjang.runtime.executor import set_threads
-from munjang.runtime.progress import Progress
+from munjang.engine.executor import set_threads
+from munjang.engine.progress import Progress
 from munjang.tasks.pairs.bounds import Bounds
 from munjang.types import Bools, Floats, Ints
 

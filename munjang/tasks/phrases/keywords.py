@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 
 from munjang.bi_encoder import BiEncoder
+from munjang.engine.progress import Progress
 from munjang.errors import InputError
-from munjang.nn.similarity import check_vectors, unit
-from munjang.runtime.progress import Progress
 from munjang.tasks.diversity import marginal, max_sum, nearest
 from munjang.tasks.phrases.candidates import Candidates, find_candidates, given_candidates
 from munjang.tasks.phrases.config import KeywordConfig as KeywordConfig  # here too: callers need both
 from munjang.text.inputs import as_texts
 from munjang.types import Floats, Ints
+from munjang.vectors.similarity import check_vectors, unit
 
 TEXT_WEIGHT = 3  # of the text against its seeds, as KeyBERT mixes them: (3 × text + seeds) / 4
 

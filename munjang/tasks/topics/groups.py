@@ -7,12 +7,12 @@ from itertools import pairwise
 
 import numpy as np
 
+from munjang.engine.progress import Progress
 from munjang.errors import InputError, MissingExtra, unknown
-from munjang.evaluation.kmeans import kmeans
-from munjang.runtime.progress import Progress
 from munjang.tasks.topics.config import CLUSTERS
 from munjang.tasks.topics.reduce import BLOCK
 from munjang.types import Floats, Ints
+from munjang.vectors.kmeans import kmeans
 
 SAMPLE = 10_000  # points on which numbers of groups are tried
 MOST_POINTS = 200_000  # from which centres are computed; the others go to the nearest one

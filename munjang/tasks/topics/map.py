@@ -13,11 +13,11 @@ import numpy as np
 
 from munjang.data.files import replacing
 from munjang.errors import InputError
-from munjang.nn.similarity import check_vectors
 from munjang.tasks.topics.model import TopicModel
 from munjang.tasks.topics.places import place_texts, place_topics
 from munjang.tasks.topics.times import TopicAtTime
 from munjang.training.report import clean
+from munjang.vectors.similarity import check_vectors
 
 DATA = "__DATA__"  # where the page expects it
 MOST_POINTS = 30_000  # that a page draws; more are sampled, and it says so

@@ -10,11 +10,11 @@ import numpy as np
 
 from munjang.bi_encoder import BiEncoder
 from munjang.errors import InputError
-from munjang.nn.similarity import unit
 from munjang.tasks.terms_of_groups import Terms, terms_of
 from munjang.tasks.topics.terms import split
 from munjang.tasks.vectors import BLOCK, check_width, unit_vectors
 from munjang.types import Floats, Ints
+from munjang.vectors.similarity import unit
 
 NONE = -1  # the topic of texts that belong to none
 NUM_EXAMPLES = 3

@@ -5,10 +5,10 @@ N texts, T topics, D width.
 
 import numpy as np
 
-from munjang.nn.similarity import unit
 from munjang.tasks.topics.model import NONE, TopicModel
 from munjang.tasks.topics.reduce import principal_components
 from munjang.types import Doubles, Floats, Ints
+from munjang.vectors.similarity import unit
 
 ROUNDS = 300  # of moving topics to where their distances ask for
 FILL = 0.6  # share of the map that discs take, so that there is room between them

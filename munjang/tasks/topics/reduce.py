@@ -5,8 +5,8 @@ from collections.abc import Callable
 import numpy as np
 
 from munjang.errors import InputError, MissingExtra, unknown
-from munjang.nn.similarity import unit
 from munjang.types import Floats
+from munjang.vectors.similarity import unit
 
 BLOCK = 65_536  # rows: a second copy of millions would not fit
 

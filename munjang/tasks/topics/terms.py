@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from munjang.bi_encoder import BiEncoder
-from munjang.nn.similarity import unit
 from munjang.tasks.diversity import marginal
 from munjang.tasks.terms_of_groups import Terms
 from munjang.types import Floats, Ints
+from munjang.vectors.similarity import unit
 
 
 def split(texts: Sequence[str], topic_of_N: Ints, num_topics: int) -> list[list[str]]:

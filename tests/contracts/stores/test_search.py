@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from munjang.errors import InputError
-from munjang.nn.similarity import SIMILARITIES
 from munjang.stores.filters import Compare
+from munjang.vectors.similarity import SIMILARITIES
 from tests.contracts.stores.engines import (
     METRICS,
     PRECISIONS,

@@ -9,7 +9,7 @@ from munjang.cross_encoder import CrossEncoder
 from munjang.data.examples import Examples
 from munjang.errors import InputError
 from munjang.evaluation import evaluate
-from munjang.nn.similarity import PAIRWISE
+from munjang.vectors.similarity import PAIRWISE
 from tests.texts import ENGLISH
 
 FIRST, SECOND = ENGLISH[:8], ENGLISH[8:16]

@@ -11,7 +11,7 @@ from munjang.cross_encoder import CrossEncoder
 from munjang.data.examples import Examples
 from munjang.errors import InputError
 from munjang.evaluation import evaluate
-from munjang.nn.similarity import PAIRWISE
+from munjang.vectors.similarity import PAIRWISE
 from tests.texts import ENGLISH, KOREAN
 
 FIRST, SECOND = [*ENGLISH[:6], *KOREAN[:6]], [*ENGLISH[6:12], *KOREAN[6:12]]

@@ -7,12 +7,12 @@ import pytest
 from sklearn.cluster import AgglomerativeClustering
 
 from munjang.errors import InputError
-from munjang.nn.similarity import unit
 from munjang.tasks.clusters import clustering as module
 from munjang.tasks.clusters.clustering import METHODS, cluster
 from munjang.tasks.clusters.config import ClusterConfig
 from munjang.tasks.clusters.groups import groups_of, typical
 from munjang.types import Floats, Ints
+from munjang.vectors.similarity import unit
 from tests.tasks.pairs.test_paraphrases import near
 
 

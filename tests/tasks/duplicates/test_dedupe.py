@@ -5,11 +5,11 @@ import pytest
 
 from munjang import BiEncoder
 from munjang.errors import InputError
-from munjang.nn.similarity import unit
 from munjang.tasks.duplicates import crowds
 from munjang.tasks.duplicates.dedupe import Dropped, dedupe
 from munjang.tasks.duplicates.keeping import KEEP, normal
 from munjang.tasks.pairs import neighbours
+from munjang.vectors.similarity import unit
 from tests.tasks.pairs.test_paraphrases import near
 
 

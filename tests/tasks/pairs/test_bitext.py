@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from munjang.errors import InputError
-from munjang.nn.similarity import unit
 from munjang.tasks.pairs.bitext import bitext
+from munjang.vectors.similarity import unit
 from tests.tasks.pairs.test_paraphrases import near
 
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from munjang.nn.similarity import unit
 from munjang.tasks.pairs import bounds as module
 from munjang.tasks.pairs.bounds import bounds
+from munjang.vectors.similarity import unit
 from tests.tasks.pairs.test_paraphrases import near
 
 

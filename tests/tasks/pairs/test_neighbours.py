@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from munjang.errors import InputError
-from munjang.nn.similarity import unit
 from munjang.tasks.pairs import neighbours as module
 from munjang.tasks.pairs.neighbours import components, graph_of, neighbours
+from munjang.vectors.similarity import unit
 from tests.tasks.pairs.test_paraphrases import near
 
 

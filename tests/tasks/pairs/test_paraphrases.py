@@ -6,12 +6,12 @@ import torch
 
 from munjang import BiEncoder
 from munjang.errors import InputError
-from munjang.nn.similarity import unit
 from munjang.tasks.pairs import bounds
 from munjang.tasks.pairs import paraphrases as module
 from munjang.tasks.pairs.best import Best
 from munjang.tasks.pairs.paraphrases import Pair, mine, paraphrases
 from munjang.types import Floats
+from munjang.vectors.similarity import unit
 
 
 def near(count: int, width: int = 48, seed: int = 0) -> Floats:

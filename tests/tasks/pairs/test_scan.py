@@ -5,10 +5,10 @@ import pytest
 import torch
 
 from munjang.errors import InputError
-from munjang.nn.similarity import unit
 from munjang.tasks.pairs.bounds import Bounds, exact
 from munjang.tasks.pairs.scan import Room, all_tiles, scan
 from munjang.types import Floats, Ints
+from munjang.vectors.similarity import unit
 from tests.tasks.pairs.test_paraphrases import near
 
 

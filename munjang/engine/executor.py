@@ -22,11 +22,11 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 
+from munjang.engine import calibration
+from munjang.engine.graphs import Graphs
 from munjang.errors import InputError, MunjangError, unknown
 from munjang.nn.encoder import Encoder
 from munjang.nn.sample import SAMPLE_TOKENS, sample
-from munjang.runtime import calibration
-from munjang.runtime.graphs import Graphs
 from munjang.text.packing import Packed
 
 T = TypeVar("T")

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from munjang.runtime import progress
-from munjang.runtime.progress import Progress
+from munjang.engine import progress
+from munjang.engine.progress import Progress
 
 
 class Terminal(io.StringIO):

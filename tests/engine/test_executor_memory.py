@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from munjang import BiEncoder
+from munjang.engine.executor import Executor
 from munjang.errors import MunjangError
-from munjang.runtime.executor import Executor
 from munjang.text.packing import Packed
-from tests.runtime.test_executor import CPU, TEXTS, batch_of, first_ids
+from tests.engine.test_executor import CPU, TEXTS, batch_of, first_ids
 
 
 class Small:

@@ -1,7 +1,7 @@
 """How many tokens a batch should have on this machine: measured once for each kind of network, and kept.
 
 Kept in `budgets.json` under $XDG_CACHE_HOME/munjang (~/.cache/munjang); where that can't be written, for this process.
-MUNJANG_CALIBRATE=0 turns it off: the numbers of runtime/executor.py are taken then. A training is never interrupted by
+MUNJANG_CALIBRATE=0 turns it off: the numbers of engine/executor.py are taken then. A training is never interrupted by
 it, nor are the evaluations in between: what it holds in memory would be measured too.
 """
 
@@ -15,8 +15,8 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from munjang.engine.measure import processor
 from munjang.nn.encoder import Encoder
-from munjang.runtime.measure import processor
 
 SWITCH = "MUNJANG_CALIBRATE"
 GAIN = 1.03  # a larger batch takes more memory: it has to be worth it

@@ -6,8 +6,8 @@ import sklearn.cluster
 import sklearn.datasets
 
 from munjang.errors import InputError
-from munjang.evaluation.kmeans import kmeans
 from munjang.evaluation.metrics.clustering import agreement
+from munjang.vectors.kmeans import kmeans
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -44,7 +44,7 @@ def test_edges() -> None:
 def test_progress_counts_centres_and_rounds(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("munjang.runtime.progress.PATIENCE_S", 0.0)
+    monkeypatch.setattr("munjang.engine.progress.PATIENCE_S", 0.0)
     points = np.random.default_rng(1).normal(size=(60, 3)).astype(np.float32)
     kmeans(points, 5, num_starts=2, progress=True)
     lines = capsys.readouterr().err.splitlines()

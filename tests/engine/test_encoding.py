@@ -12,9 +12,9 @@ import torch
 
 from munjang import BiEncoder, checkpoint
 from munjang.nn.network import SentenceNetwork, StaticEncoder
-from munjang.nn.similarity import unit
 from munjang.text.tokenizer import Tokenizer
 from munjang.types import TokenIds
+from munjang.vectors.similarity import unit
 from tests.models import make_tokenizer
 from tests.texts import mixed
 

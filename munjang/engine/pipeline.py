@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from torch import Tensor
 
-from munjang.runtime.executor import Executor, Result
+from munjang.engine.executor import Executor, Result
 from munjang.text.flat import cumulative, gather
 from munjang.text.packing import Packed, cut_batches, cut_evenly, pack
 from munjang.text.tokenizer import Tokens

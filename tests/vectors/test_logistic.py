@@ -6,7 +6,7 @@ import sklearn.datasets
 import sklearn.linear_model
 
 from munjang.errors import InputError
-from munjang.evaluation.logistic import COSTS, _folds, fit, fit_best
+from munjang.vectors.logistic import COSTS, _folds, fit, fit_best
 
 
 @pytest.mark.parametrize("num_classes", [2, 3, 5])

@@ -19,8 +19,8 @@ import pytest
 
 from munjang import BiEncoder, CrossEncoder
 from munjang.cli import main
+from munjang.engine import encoding, pairs, replicas
 from munjang.errors import InputError, MunjangError, TruncationWarning
-from munjang.runtime import encoding, pairs, replicas
 from munjang.types import TokenIds
 from tests.texts import mixed
 
@@ -171,8 +171,8 @@ def test_several_threads(one: BiEncoder, two: BiEncoder) -> None:
 
 
 def test_progress_counts_all(two: BiEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("munjang.runtime.progress.PATIENCE_S", 0.0)
-    monkeypatch.setattr("munjang.runtime.progress.LOG_S", 0.0)
+    monkeypatch.setattr("munjang.engine.progress.PATIENCE_S", 0.0)
+    monkeypatch.setattr("munjang.engine.progress.LOG_S", 0.0)
     monkeypatch.setattr(sys, "stderr", shown := io.StringIO())
     two.encode(TEXTS, progress=True)
     num_distinct = len(set(TEXTS))
@@ -290,7 +290,7 @@ def test_one_that_dies_costs_no_text(folder: Path, one: BiEncoder, asked: list[i
 @pytest.mark.parametrize("kind", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_they_end_with_the_process(folder: Path, kind: signal.Signals) -> None:
     code = (
-        "import warnings, munjang.runtime.encoding as e; from munjang import BiEncoder; e.WINDOW = 16\n"
+        "import warnings, munjang.engine.encoding as e; from munjang import BiEncoder; e.WINDOW = 16\n"
         f"model = BiEncoder.load({str(folder)!r}, ['cpu', 'cpu'], threads=1)\n"
         "print(model._engine.replicas.others[0].process.child.pid, flush=True)\n"
         "texts = [f'fox {n}' for n in range(1000)]\n"

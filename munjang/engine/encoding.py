@@ -15,17 +15,17 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from munjang.engine.executor import Executor
+from munjang.engine.pipeline import Job, Work, compute
+from munjang.engine.progress import Progress
+from munjang.engine.replicas import Replicas
 from munjang.errors import CheckpointError, InputError, TruncationWarning, unknown
 from munjang.nn.network import SentenceNetwork, finish
-from munjang.nn.precision import quantize
-from munjang.runtime.executor import Executor
-from munjang.runtime.pipeline import Job, Work, compute
-from munjang.runtime.progress import Progress
-from munjang.runtime.replicas import Replicas
 from munjang.text.flat import cumulative
 from munjang.text.packing import Packed
 from munjang.text.tokenizer import Tokenizer, Tokens
 from munjang.types import Bools, Doubles, Floats, Ids, Ints, TokenIds
+from munjang.vectors.precision import quantize
 
 MANY_JOBS = 8  # windows, beside a GPU: so many are worth starting processes that tokenize
 WINDOW = 4096  # texts tokenized and sorted together: enough for even batches, few enough to start soon

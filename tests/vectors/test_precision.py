@@ -5,7 +5,7 @@ import pytest
 from sentence_transformers.util import quantize_embeddings
 
 from munjang.errors import InputError
-from munjang.nn.precision import NEEDS_RANGES, PRECISIONS, check, measure, quantize
+from munjang.vectors.precision import NEEDS_RANGES, PRECISIONS, check, measure, quantize
 
 VECTORS = np.random.default_rng(0).normal(size=(40, 20)).astype(np.float32)
 RANGES = measure(VECTORS[:30])  # the last ten reach beyond it

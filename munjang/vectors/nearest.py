@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from munjang.nn.similarity import SIMILARITIES, unit
 from munjang.types import Floats, Ints
+from munjang.vectors.similarity import SIMILARITIES, unit
 
 BLOCK_SCORES = 1 << 24  # of one block: 64 MB
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from munjang.runtime.measure import Timing, processor, take_turns
+from munjang.engine.measure import Timing, processor, take_turns
 
 
 def test_turns_alternate() -> None:

@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from munjang import BiEncoder, TrainConfig, train
+from munjang.engine import calibration, executor
+from munjang.engine.calibration import find
 from munjang.nn.sample import sample
-from munjang.runtime import calibration, executor
-from munjang.runtime.calibration import find
 from munjang.text.packing import Packed
 from tests.texts import mixed
 

@@ -17,11 +17,11 @@ import torch
 from torch import Tensor, nn
 
 from munjang import BiEncoder, CrossEncoder
+from munjang.engine import encoding
+from munjang.engine import executor as executors
+from munjang.engine.executor import SMALLEST, Executor, pick_device, pick_dtype
+from munjang.engine.progress import Progress
 from munjang.errors import InputError, MunjangError
-from munjang.runtime import encoding
-from munjang.runtime import executor as executors
-from munjang.runtime.executor import SMALLEST, Executor, pick_device, pick_dtype
-from munjang.runtime.progress import Progress
 from munjang.text.packing import Packed, pack
 from tests.texts import mixed
 

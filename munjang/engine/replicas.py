@@ -1,6 +1,6 @@
 """One model on several devices: a process of its own for each device beyond the first.
 
-Each process is `python -m munjang.runtime.replicas`. It is told once how to build an engine on its device, and then
+Each process is `python -m munjang.engine.replicas`. It is told once how to build an engine on its device, and then
 computes one part of a list at a time; devices that are idle take the next part. Nothing of the caller's program is
 imported there. A process ends with the model, or at once when the one that started it ends; should one die, the other
 devices compute its part. Ctrl-C reaches only the process that started them, which tells them to drop their parts; they
@@ -32,11 +32,11 @@ import numpy as np
 import torch
 
 from munjang.checkpoint import compute_options, stated_dtype
+from munjang.engine.executor import pick_device, pick_dtype
+from munjang.engine.pipeline import Stopped, until
+from munjang.engine.progress import Progress
 from munjang.errors import InputError, MunjangError
 from munjang.nn.cpu import can_pack
-from munjang.runtime.executor import pick_device, pick_dtype
-from munjang.runtime.pipeline import Stopped, until
-from munjang.runtime.progress import Progress
 from munjang.text.processes import FAILURES, Process, end_all, write
 from munjang.text.tokenizer import Tokenizer
 from munjang.types import Bools
@@ -118,7 +118,7 @@ class Replicas:
         """`build(device, *options)` makes the engine in the process of each device but the first."""
         self.here, *self.others = [Replica(str(device)) for device in devices]
         for replica in self.others:
-            replica.process = Process("munjang.runtime.replicas", (build, (replica.device, *options)))
+            replica.process = Process("munjang.engine.replicas", (build, (replica.device, *options)))
         processes = [replica.process for replica in self.others if replica.process is not None]
         self.pid = os.getpid()
         self.end = weakref.finalize(self, end_all, processes, self.pid)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from munjang.errors import InputError
-from munjang.nn.similarity import PAIRWISE, SIMILARITIES, check_vectors, unit
+from munjang.vectors.similarity import PAIRWISE, SIMILARITIES, check_vectors, unit
 
 NAIVE = {
     "dot": lambda a, b: float(a @ b),

@@ -13,9 +13,9 @@ import pytest
 import torch
 
 from munjang import BiEncoder, CrossEncoder, TokenIds
+from munjang.engine.onnx import Agreement, export_onnx
 from munjang.errors import CheckpointError, InputError, UnsupportedModel
 from munjang.nn.onnx.session import open_session
-from munjang.runtime.onnx import Agreement, export_onnx
 from tests.checkpoint.folders import change_weights, copy
 from tests.models import NATIVE
 from tests.texts import mixed

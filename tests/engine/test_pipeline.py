@@ -10,8 +10,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from munjang.runtime.executor import Executor
-from munjang.runtime.pipeline import WAITING, Job, Work, ahead, batches, compute
+from munjang.engine.executor import Executor
+from munjang.engine.pipeline import WAITING, Job, Work, ahead, batches, compute
 from munjang.text.packing import Packed
 from munjang.text.tokenizer import Tokens
 from munjang.types import Ints

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from munjang.evaluation import neighbours
-from munjang.nn.similarity import SIMILARITIES
+from munjang.vectors import nearest as neighbours
+from munjang.vectors.similarity import SIMILARITIES
 
 
 @pytest.mark.parametrize("similarity", sorted(SIMILARITIES))

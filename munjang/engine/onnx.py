@@ -14,10 +14,10 @@ from munjang.checkpoint.describe import encoder_of, max_tokens_of, vocab_size_of
 from munjang.checkpoint.model import Model
 from munjang.checkpoint.onnx import open_graph, write_onnx
 from munjang.checkpoint.place import write_folder
+from munjang.engine.executor import apart
 from munjang.errors import CheckpointError
 from munjang.nn.encoder import Encoder
 from munjang.nn.network import SentenceNetwork
-from munjang.runtime.executor import apart
 from munjang.text.flat import cumulative, gather
 from munjang.text.packing import Packed, pack
 from munjang.text.tokenizer import Tokens

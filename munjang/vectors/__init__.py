@@ -1,0 +1,1 @@
+"""Arithmetic on vectors alone: similarity, precision, nearest neighbours, k-means, logistic regression."""
