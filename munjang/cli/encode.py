@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from munjang.cli.options import option
 from munjang.data.files import STDIN, replacing
 from munjang.data.tables import format_of, read_texts
-from munjang.engine.progress import Progress
 from munjang.errors import InputError, TruncationWarning, unknown
+from munjang.progress import Progress
 
 if TYPE_CHECKING:  # numpy and torch stay out of --help
     from munjang.bi_encoder import BiEncoder

@@ -17,10 +17,10 @@ from torch import Tensor
 
 from munjang.engine.executor import Executor
 from munjang.engine.pipeline import Job, Work, compute
-from munjang.engine.progress import Progress
 from munjang.engine.replicas import Replicas
 from munjang.errors import CheckpointError, InputError, TruncationWarning, unknown
 from munjang.nn.network import SentenceNetwork, finish
+from munjang.progress import Progress
 from munjang.text.flat import cumulative
 from munjang.text.packing import Packed
 from munjang.text.tokenizer import Tokenizer, Tokens

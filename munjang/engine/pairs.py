@@ -13,9 +13,9 @@ from torch import nn
 from munjang.engine.encoding import check_ids
 from munjang.engine.executor import Executor
 from munjang.engine.pipeline import Job, Work, ahead, compute
-from munjang.engine.progress import Progress
 from munjang.engine.replicas import Replicas
 from munjang.nn.encoder import Encoder
+from munjang.progress import Progress
 from munjang.text.flat import cumulative, gather
 from munjang.text.tokenizer import Tokenizer
 from munjang.types import Bools, Floats, Ids, Ints

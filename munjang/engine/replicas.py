@@ -34,9 +34,9 @@ import torch
 from munjang.checkpoint import compute_options, stated_dtype
 from munjang.engine.executor import pick_device, pick_dtype
 from munjang.engine.pipeline import Stopped, until
-from munjang.engine.progress import Progress
 from munjang.errors import InputError, MunjangError
 from munjang.nn.cpu import can_pack
+from munjang.progress import Progress
 from munjang.text.processes import FAILURES, Process, end_all, write
 from munjang.text.tokenizer import Tokenizer
 from munjang.types import Bools

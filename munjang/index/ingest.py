@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from itertools import islice
 
 from munjang.data.documents import Document
-from munjang.engine.progress import Progress
 from munjang.index.given import document_id
 from munjang.index.index import BATCH, Index
+from munjang.progress import Progress
 
 
 @dataclass(frozen=True)

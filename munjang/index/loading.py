@@ -10,9 +10,9 @@ import numpy as np
 
 from munjang.bi_encoder import DOCUMENT_PROMPTS, BiEncoder
 from munjang.data.vectors import matrix_of
-from munjang.engine.progress import Progress
 from munjang.errors import InputError
 from munjang.index.index import Index, stored_vectors
+from munjang.progress import Progress
 from munjang.stores.arrow import Columns
 from munjang.stores.base import Store
 from munjang.stores.loading import check_columns

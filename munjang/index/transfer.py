@@ -17,9 +17,9 @@ import numpy as np
 
 from munjang.bi_encoder import BiEncoder
 from munjang.data.files import read_lines, replacing
-from munjang.engine.progress import Progress
 from munjang.errors import InputError
 from munjang.index.index import BATCH, Index, schema_of, stored_vectors
+from munjang.progress import Progress
 from munjang.stores import open_store
 from munjang.stores.base import NoSuchStore, Rows
 from munjang.text.terms import terms

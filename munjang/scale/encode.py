@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 
 from munjang.bi_encoder import BiEncoder
 from munjang.data.locks import locked
-from munjang.engine.progress import Progress
 from munjang.errors import InputError, MunjangError
+from munjang.progress import Progress
 from munjang.scale.job import Job, key_of, settings, sizes_of
 from munjang.scale.manifest import Each, Manifest, changes, missing, read_manifest
 from munjang.scale.places import TEMPORARY, inside, make_folder, read_bytes, remove, shown, sizes_in, writing

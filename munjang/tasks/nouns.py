@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
-from munjang.engine.progress import Progress
+from munjang.progress import Progress
 from munjang.text.korean import has_kiwi, kiwi
 from munjang.text.terms import HANGUL
 

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from munjang.engine.pipeline import ahead
-from munjang.engine.progress import Progress
 from munjang.errors import InputError, MunjangError
+from munjang.progress import Progress
 from munjang.training.chunks import Work, cut
 from munjang.training.config import TrainConfig
 from munjang.training.optimizer import Average, Optimizer, rate_at

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from munjang.engine.executor import apart
-from munjang.engine.progress import Progress
+from munjang.progress import Progress
 from munjang.types import Floats, Ints
 from munjang.vectors.similarity import unit
 

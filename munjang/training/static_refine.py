@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from munjang.engine.progress import Progress
+from munjang.progress import Progress
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from munjang.engine.progress import Progress
 from munjang.errors import InputError
+from munjang.progress import Progress
 from munjang.types import Floats, Ints
 
 TOLERANCE = 1e-4  # of the points' variance: centres that move less have settled

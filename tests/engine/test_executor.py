@@ -20,8 +20,8 @@ from munjang import BiEncoder, CrossEncoder
 from munjang.engine import encoding
 from munjang.engine import executor as executors
 from munjang.engine.executor import SMALLEST, Executor, pick_device, pick_dtype
-from munjang.engine.progress import Progress
 from munjang.errors import InputError, MunjangError
+from munjang.progress import Progress
 from munjang.text.packing import Packed, pack
 from tests.texts import mixed
 

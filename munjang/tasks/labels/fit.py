@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from munjang.bi_encoder import BiEncoder
-from munjang.engine.progress import Progress
 from munjang.errors import InputError
 from munjang.evaluation.metrics.classification import best_f1
+from munjang.progress import Progress
 from munjang.tasks.labels import calibration, linear_head
 from munjang.tasks.labels.calibration import Calibration
 from munjang.tasks.labels.config import ClassifyConfig

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from munjang.engine.executor import set_threads
-from munjang.engine.progress import Progress
+from munjang.progress import Progress
 from munjang.tasks.pairs.bounds import Bounds
 from munjang.types import Bools, Floats, Ints
 

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from munjang.bi_encoder import BiEncoder
-from munjang.engine.progress import Progress
 from munjang.errors import InputError
+from munjang.progress import Progress
 from munjang.tasks.diversity import marginal, max_sum, nearest
 from munjang.tasks.phrases.candidates import Candidates, find_candidates, given_candidates
 from munjang.tasks.phrases.config import KeywordConfig as KeywordConfig  # here too: callers need both

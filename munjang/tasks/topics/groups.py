@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from munjang.engine.progress import Progress
 from munjang.errors import InputError, MissingExtra, unknown
+from munjang.progress import Progress
 from munjang.tasks.topics.config import CLUSTERS
 from munjang.tasks.topics.reduce import BLOCK
 from munjang.types import Floats, Ints

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from munjang.engine import progress
-from munjang.engine.progress import Progress
+from munjang.progress import Progress
 
 
 class Terminal(io.StringIO):
