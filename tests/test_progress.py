@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from munjang.engine import progress
+from munjang import progress
 from munjang.progress import Progress
 
 
