@@ -24,8 +24,9 @@ import numpy as np
 import torch
 
 from munjang import BiEncoder, CrossEncoder
-from munjang.engine.encoding import WINDOW
-from munjang.engine.pipeline import Work, _prepare, ahead, batches
+from munjang.engine.ahead import ahead
+from munjang.engine.pack import Budget, pack_window
+from munjang.engine.tokenize import Texts, Window
 from munjang.nn import attention
 from munjang.text.packing import pack
 
@@ -85,10 +86,10 @@ def device_alone(folder: Path, texts: list[str], budgets: tuple[int, ...]) -> li
     tokens = model.tokenizer(texts)
     graphs = model._engine.executor.graphs
     for budget in budgets:
-        work = Work(np.arange(len(texts)), tokens)
+        window = Window(np.arange(len(texts)), tokens)
         assert graphs is not None
         graphs.budget = budget
-        laid_out = [graphs.lay_out(batch) for _, batch in batches(work, budget, None)]
+        laid_out = [batch.packed for batch in pack_window(window, Budget(budget), lay_out=graphs.lay_out)]
         there = [batch.to(model.device) for batch in laid_out]
         ways: dict[str, Callable[[], Any]] = {
             "eager": lambda: [model.network(batch) for batch in there],  # noqa: B023
@@ -109,18 +110,14 @@ def device_alone(folder: Path, texts: list[str], budgets: tuple[int, ...]) -> li
 def host(folder: Path, texts: list[str]) -> list[Record]:
     """What the host does, alone: tokenizing by threads, with packing and copying, rows into place."""
     model, out = BiEncoder.load(folder, "cuda", "bfloat16"), []
-    executor, tokenizer = model._engine.executor, model.tokenizer
-    windows = [texts[start : start + WINDOW] for start in range(0, len(texts), WINDOW)]
+    units = Texts(texts, model.tokenizer, model.network.encoder.vocab_size)
 
-    def work(window: list[str]) -> Work:
-        return Work(np.arange(len(window)), tokenizer(window))
+    def prepare(start: int) -> Any:
+        return model._engine._pack(units, start, None)
 
-    def prepare(window: list[str]) -> Any:
-        return _prepare(executor, partial(work, window), None, None)
-
-    for name, job in (("tokenizing", tokenizer), ("and packing", prepare)):
+    for name, job in (("tokenizing", units.tokenize), ("and packing", prepare)):
         for threads in (0, 1, 2, 4, 8):
-            jobs = [partial(job, window) for window in windows]
+            jobs = [partial(job, start) for start in range(0, len(units), units.window)]
             run = lambda: list(ahead(jobs, threads))  # noqa: B023, E731
             out.append(rate(f"host, {name}, {threads} threads", len(texts), timed(run, 3)))
     row_of = np.random.default_rng(0).permutation(len(texts))

@@ -25,8 +25,8 @@ from tokenizers import Tokenizer as RustTokenizer
 
 from munjang import checkpoint
 from munjang.data.tables import read_texts
-from munjang.engine.encoding import WINDOW
 from munjang.engine.measure import processor
+from munjang.engine.tokenize import Texts
 from munjang.text import lookup
 from munjang.text.tokenizer import Tokenizer
 
@@ -85,7 +85,7 @@ def main() -> None:
     options = parser.parse_args()
     texts = list(islice(read_texts(options.texts), options.count))
     state = checkpoint.load_bi(options.model).tokenizer.rust.to_str()
-    windows = [texts[start : start + WINDOW] for start in range(0, len(texts), WINDOW)]
+    windows = [texts[start : start + Texts.window] for start in range(0, len(texts), Texts.window)]
     cold_s, theirs_s = [], []
     for _ in range(ROUNDS):
         theirs_s.append(seconds(RustTokenizer.from_str(state).encode_batch_fast, texts[:COLD]))

@@ -6,72 +6,58 @@
 (2, 384)
 """
 
-import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Literal, Unpack, overload
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from munjang import checkpoint
-from munjang.engine.encoding import Encoding, Engine
-from munjang.engine.executor import DTYPES, Executor, apart
-from munjang.engine.replicas import Devices, Replicas, names_of, place_model
-from munjang.errors import CheckpointError, InputError, MunjangError, unknown
+from munjang.arguments import EncodeOptions, Precision, check_arguments, typed_like
+from munjang.engine.devices import Devices
+from munjang.engine.engine import Encoding
+from munjang.errors import InputError, TruncationWarning, unknown
+from munjang.model import LoadedModel, PathLike
 from munjang.nn import pooling as pooling_modes
-from munjang.nn.encoder import Encoder
-from munjang.nn.network import SentenceNetwork
+from munjang.nn.base import VectorNetwork
 from munjang.text.inputs import as_texts, has_texts, is_stream, pick_prompt
-from munjang.types import Floats, TokenIds
+from munjang.types import Array, Floats, TokenIds
 from munjang.vectors import precision as precisions
 from munjang.vectors.similarity import PAIRWISE, SIMILARITIES, check_vectors
 
-# what may change after loading
-SETTINGS = ("prompts", "default_prompt_name", "truncate_dim", "similarity_name", "max_length", "ranges")
 DOCUMENT_PROMPTS = ("document", "passage", "corpus")
+Texts = Sequence[str] | Array | TokenIds  # and any column with `tolist` or `to_pylist`: pandas, Arrow
 
 
-class BiEncoder:
-    """A sentence encoder. Any number of threads may use one at once; it pickles as its path, options and settings."""
+class BiEncoder(LoadedModel):
+    """A sentence encoder. Any number of threads may use one at once; it pickles as its path and settings."""
+
+    kind = "bi"
+    settings: ClassVar = (*LoadedModel.settings, "truncate_dim", "similarity_name", "ranges")
+    network: VectorNetwork
 
     def __init__(
         self, model: checkpoint.Model, device: torch.device, dtype: torch.dtype, threads: int | None = None
     ) -> None:
-        self.model = model
-        self.network: SentenceNetwork = model.network.to_compute(device, dtype)
-        self.tokenizer = model.tokenizer
-        self.prompts: dict[str, str] = dict(model.prompts)
-        self.default_prompt_name = model.default_prompt_name
+        super().__init__(model, device, dtype, threads)
         self.truncate_dim = model.truncate_dim
-        self.device, self.dtype = device, dtype
-        self.width = checkpoint.width_of(model)  # components of a full vector
-        encoder = self.network.encoder
-        pad_id = encoder.shape.pad_id if isinstance(encoder, Encoder) else None
-        executor = Executor(self.network, device, threads)
-        self._engine = Engine(
-            self.network, self.tokenizer, executor, self.width, checkpoint.vocab_size_of(model), pad_id
-        )
-        self._options: tuple[Any, ...] | None = None  # how `load` was called, for pickling
+        self.width = self.network.num_outputs  # components of a full vector
         self.similarity_name = model.similarity or "cosine"
-        if self.default_prompt_name is not None and self.default_prompt_name not in self.prompts:
-            raise CheckpointError(
-                f"{model.folder}: the default prompt {self.default_prompt_name!r} is not among {sorted(self.prompts)}."
-            )
 
     @classmethod
     def load(
         cls,
-        path: str | os.PathLike[str] | None = None,
+        path: PathLike | None = None,
         device: Devices = None,
         dtype: str | None = None,
         threads: int | None = None,
         pooling: str | Sequence[str] | None = None,
     ) -> "BiEncoder":
-        """A model from a folder, a Hub name, or by the name of a bundled one; none: the bundled Korean-English model.
+        """Load a model from a folder, by a Hub name or the name of a bundled one; none: the Korean-English model.
 
         `dtype` None: float32 on a CPU, bfloat16 on a GPU that has it. `pooling` replaces the folder's own: one mode of
         cls, mean, max, mean_sqrt_len_tokens, weightedmean, lasttoken, or several put side by side.
@@ -80,78 +66,94 @@ class BiEncoder:
         processes on a CPU, not measured on several GPUs). TokenIds, output="torch" and output="tokens" are computed on
         the first alone. Weights that are changed after loading are changed on the first alone.
         """
-        path = checkpoint.default("bi") if path is None else path
         modes = None if pooling is None else pooling_modes.check((pooling,) if isinstance(pooling, str) else pooling)
-        folder = checkpoint.resolve(path)
-        devices, bound_dtype = place_model(folder, device, dtype)
-        with Replicas(_engine_at, devices, (os.path.abspath(folder), bound_dtype, threads, modes)) as replicas:
-            model = apart(lambda: cls(checkpoint.load_bi(folder, modes), devices[0], DTYPES[bound_dtype], threads))
-        model._engine.replicas = replicas
-        # a folder by its full name: whoever unpickles it may stand elsewhere
-        where_from = os.path.abspath(path) if os.path.isdir(path) else os.fspath(path)
-        model._options = (where_from, names_of(device), dtype, threads, modes)
-        return model
+        return cls._load(path, device, dtype, threads, modes)
 
-    def __reduce__(self) -> tuple[Callable[..., "BiEncoder"], tuple[Any, ...], dict[str, Any]]:
-        if self._options is None:
-            raise MunjangError(
-                "A model pickles as its path, and this one has none yet: save it and load it from there."
-            )
-        return BiEncoder.load, self._options, {name: getattr(self, name) for name in SETTINGS}
+    @classmethod
+    def _read(cls, folder: Path, *options: Any) -> checkpoint.Model:
+        return checkpoint.load_bi(folder, *options)
 
-    def __setstate__(self, settings: dict[str, Any]) -> None:
-        for name, value in settings.items():
-            setattr(self, name, value)
-
+    @overload
+    def encode(self, texts: str | Texts, **options: Unpack[EncodeOptions]) -> Floats: ...
+    @overload
+    def encode(self, texts: Iterator[str], **options: Unpack[EncodeOptions]) -> Iterator[Floats]: ...
+    @overload
+    def encode(self, texts: str | Texts, *, precision: Precision, **options: Unpack[EncodeOptions]) -> Array: ...
+    @overload
     def encode(
-        self,
-        texts: Any,
-        prompt: str | None = None,
-        prompt_name: str | None = None,
-        normalize: bool | None = None,
-        truncate_dim: int | None = None,
-        precision: str = "float32",
-        long: str = "truncate",
-        batch_tokens: int | None = None,
-        chunk_rows: int = 4096,
-        progress: bool | None = None,
-        output: str = "numpy",
-        ranges: Floats | None = None,
-    ) -> Any:
-        """Vectors of texts: [B, D] float32 for a list or column, [D] for one string, arrays in order for an iterator.
+        self, texts: Iterator[str], *, precision: Precision, **options: Unpack[EncodeOptions]
+    ) -> Iterator[Array]: ...
+    @overload
+    def encode(
+        self, texts: str | Texts, *, output: Literal["torch"], precision: str = ..., **options: Unpack[EncodeOptions]
+    ) -> Tensor: ...
+    @overload
+    def encode(
+        self, texts: Iterator[str], *, output: Literal["torch"], precision: str = ..., **options: Unpack[EncodeOptions]
+    ) -> Iterator[Tensor]: ...
+    @overload
+    def encode(  # type: ignore[overload-overlap]  # a string is a sequence of strings, too
+        self, texts: str, *, output: Literal["tokens"], **options: Unpack[EncodeOptions]
+    ) -> Floats: ...
+    @overload
+    def encode(self, texts: Texts, *, output: Literal["tokens"], **options: Unpack[EncodeOptions]) -> list[Floats]: ...
+    @overload
+    def encode(
+        self, texts: Iterator[str], *, output: Literal["tokens"], **options: Unpack[EncodeOptions]
+    ) -> Iterator[list[Floats]]: ...
+    @overload
+    def encode(
+        self, texts: Any, *, output: str = ..., precision: str = ..., **options: Unpack[EncodeOptions]
+    ) -> Any: ...
+    def encode(self, texts: Any, **options: Any) -> Any:
+        """Turn texts into vectors: [B, D] float32 for a list or column, [D] for one string, arrays for an iterator.
 
+        prompt, prompt_name: text put in front of each, or the name of one of the model's prompts.
         normalize: None as the model does it, True unit length, False without the model's own last Normalize.
-        long: what to do with texts beyond the model's limit: truncate (with a warning that counts them), average
-        over pieces, or error. output: numpy, torch (stays on the device), tokens (one array of token vectors a text).
+        truncate_dim: leading components to keep. precision: float32, int8, uint8, binary, ubinary (with `ranges`).
+        long: what to do with texts longer than max_length: truncate (with a warning that counts them), average over
+        parts of the text, or error. output: numpy, torch (stays on the device), tokens (one array of token vectors a
+        text). batch_tokens: tokens of a batch. chunk_rows: rows of an array where texts come from an iterator.
+        progress: None shows a bar for long work on a terminal.
         """
-        options = self._encoding(
-            prompt, prompt_name, normalize, truncate_dim, precision, long, batch_tokens, output, ranges
-        )
+        chunk_rows, progress = options.pop("chunk_rows", 4096), options.pop("progress", None)
         if is_stream(texts):
             if chunk_rows < 1:
                 raise InputError(f"chunk_rows must be at least 1, not {chunk_rows}.")
-            return self._stream(texts, options, chunk_rows, progress)
+            return self._stream(texts, self._encoding(options), chunk_rows, progress)
         if isinstance(texts, str):
-            return self._engine.encode([texts], options, progress=False)[0]
-        if not isinstance(texts, TokenIds):
-            return self._engine.encode(as_texts(texts), options, progress)
-        if prompt or prompt_name is not None:
+            return self._compute([texts], self._encoding(options), progress=False)[0]
+        if isinstance(texts, TokenIds) and (options.get("prompt") or options.get("prompt_name") is not None):
             raise InputError("TokenIds are taken as they are: put the prompt's ids into them, and give no prompt here.")
-        return self._engine.encode(texts, options, progress)
+        items = texts if isinstance(texts, TokenIds) else as_texts(texts)
+        return self._compute(items, self._encoding(options), progress)
 
-    def _stream(self, texts: Iterator[str], options: Encoding, chunk_rows: int, progress: bool | None) -> Iterator[Any]:
+    def _stream(self, texts: Iterator[str], call: Encoding, chunk_rows: int, progress: bool | None) -> Iterator[Any]:
         done, num_rows = 0, self._engine.rows_at_once(chunk_rows)
         while some := as_texts(list(islice(texts, num_rows)), first=done):
-            vectors = self._engine.encode(some, options, progress)
+            vectors = self._compute(some, call, progress)
             yield from (vectors[start : start + chunk_rows] for start in range(0, len(some), chunk_rows))
             done += len(some)
 
+    def _compute(self, texts: list[str] | TokenIds, call: Encoding, progress: bool | None) -> Any:
+        computed = self._engine.compute(texts, call, progress)
+        if call.long == "truncate" and (num_cut := computed.num_cut):
+            warnings.warn(
+                f"{num_cut} of {len(texts)} texts are longer than {self.max_length} tokens and were cut; "
+                "long='average' reads them whole, long='error' refuses them.",
+                TruncationWarning,
+                stacklevel=3,
+            )
+        return computed.spread()
+
+    @typed_like(encode)
     def encode_query(self, texts: Any, **options: Any) -> Any:
-        """`encode` with the model's own prompt for queries, if it has one."""
+        """Encode with the model's own prompt for queries, if it has one. Options of `encode`."""
         return self.encode(texts, **self._role(("query",), options))
 
+    @typed_like(encode)
     def encode_document(self, texts: Any, **options: Any) -> Any:
-        """`encode` with the model's own prompt for documents, if it has one."""
+        """Encode with the model's own prompt for documents, if it has one. Options of `encode`."""
         return self.encode(texts, **self._role(DOCUMENT_PROMPTS, options))
 
     def _role(self, names: tuple[str, ...], options: dict[str, Any]) -> dict[str, Any]:
@@ -160,34 +162,32 @@ class BiEncoder:
             options = {**options, "prompt": next((self.prompts[name] for name in names if self.prompts.get(name)), "")}
         return options
 
-    def _encoding(
-        self,
-        prompt: str | None,
-        prompt_name: str | None,
-        normalize: bool | None,
-        truncate_dim: int | None,
-        precision: str,
-        long: str,
-        batch_tokens: int | None,
-        output: str,
-        ranges: Floats | None,
-    ) -> Encoding:
-        chosen = pick_prompt(prompt, prompt_name, self.prompts, self.default_prompt_name)
-        # token vectors are never cut, whatever the model does to sentence vectors
-        dim = self.truncate_dim if truncate_dim is None and output != "tokens" else truncate_dim
+    def _encoding(self, options: dict[str, Any]) -> Encoding:
+        """Check the options of one call and complete them with the model's own."""
+        check_arguments("encode", options, {*EncodeOptions.__annotations__, "output", "precision"})
+        prompt, prompt_name = options.pop("prompt", None), options.pop("prompt_name", None)
+        prompt = pick_prompt(prompt, prompt_name, self.prompts, self.default_prompt_name)
+        dim = options.pop("truncate_dim", None)
+        if dim is None and options.get("output") != "tokens":  # token vectors are never cut
+            dim = self.truncate_dim
         if dim is not None and not 1 <= dim <= self.width:
             raise InputError(f"truncate_dim must be between 1 and {self.width}, not {dim}.")
+        ranges = options.pop("ranges", None)
         ranges = self.ranges if ranges is None else np.asarray(ranges, np.float32)
-        precisions.check(precision, ranges, dim or self.width)
-        return Encoding(chosen, normalize, dim, precision, long, batch_tokens, output, ranges)
+        precisions.check(options.get("precision", "float32"), ranges, dim or self.width)
+        return Encoding(prompt, truncate_dim=dim, ranges=ranges, **options)
 
     def tokenize(self, texts: Any) -> TokenIds:
-        """Token ids as the model sees them, special tokens included, cut to its limit."""
+        """Return token ids as the model sees them, special tokens included, cut to its limit."""
         tokens = self.tokenizer([texts] if isinstance(texts, str) else as_texts(texts))
         return TokenIds(np.split(tokens.ids, np.cumsum(tokens.lengths)[:-1]) if len(tokens.lengths) else [])
 
+    @overload
+    def similarity(self, a: str, b: str) -> float: ...
+    @overload
+    def similarity(self, a: Any, b: Any) -> Floats: ...
     def similarity(self, a: Any, b: Any) -> Any:
-        """How close every text or vector of `a` is to every one of `b`, by the model's own function; higher is closer.
+        """Compare every text or vector of `a` with every one of `b`, by the model's own function; higher is closer.
 
         Two strings give a number, everything else a matrix.
         """
@@ -195,7 +195,7 @@ class BiEncoder:
         return float(scores[0, 0]) if isinstance(a, str) and isinstance(b, str) else scores
 
     def similarity_pairwise(self, a: Any, b: Any) -> Floats:
-        """How close each text or vector of `a` is to the one in the same place of `b`."""
+        """Compare each text or vector of `a` with the one in the same place of `b`."""
         left, right = self._both(a, b)
         if len(left) != len(right):
             raise InputError(f"Row by row needs as many on both sides, not {len(left)} and {len(right)}.")
@@ -247,49 +247,23 @@ class BiEncoder:
         self.model.ranges = ranges
 
     @property
-    def max_length(self) -> int | None:
-        """Longest text in tokens, special ones included; None: any."""
-        return self.tokenizer.max_length
-
-    @max_length.setter
-    def max_length(self, tokens: int | None) -> None:
-        checkpoint.check_length(self.model, tokens, self.tokenizer.single.num_special)
-        self.tokenizer.max_length = tokens
-
-    @property
     def dimension(self) -> int:
         """Components of a vector, after `truncate_dim`."""
         return min(self.width, self.truncate_dim or self.width)
 
-    @cached_property
-    def fingerprint(self) -> str:
-        """A hash of everything that decides the vectors: weights, modules and tokenizer."""
-        return apart(lambda: checkpoint.fingerprint(self.model))
+    @property
+    def num_special(self) -> int:
+        """Special tokens around a text."""
+        return self.tokenizer.single.num_special
 
-    def save(self, folder: str | os.PathLike[str], format: str | None = None) -> None:
-        """Write a folder that sentence-transformers loads too, or one of a quarter of the size: format="munjang-int8".
-
-        That one holds the encoder's weights in 8 bits; it loads as any other, and computes in any dtype.
-        """
-        self.model.prompts, self.model.default_prompt_name = self.prompts, self.default_prompt_name
+    def _write(self, folder: Path, format: str | None) -> None:
         self.model.similarity, self.model.truncate_dim = self.similarity_name, self.truncate_dim
-        apart(lambda: checkpoint.save_bi(self.model, Path(folder), format))
+        checkpoint.save_bi(self.model, folder, format)
 
-    def info(self) -> dict[str, object]:
-        """What this model is, for people and for `munjang info`."""
+    def _facts(self) -> dict[str, object]:
         return {
-            "kind": "bi-encoder",
-            **checkpoint.describe(self.model),
             "pooling": list(self.network.modes),
-            "modules": checkpoint.module_names(self.model),
+            "modules": self.network.module_names,
             "dimension": self.dimension,
-            "max_length": self.max_length,
-            "prompts": self.prompts,
             "similarity": self.similarity_name,
-            "device": str(self._engine.replicas or self.device),
-            "dtype": str(self.dtype).removeprefix("torch."),
         }
-
-
-def _engine_at(device: str, folder: str, dtype: str, threads: int | None, modes: Any) -> Engine:
-    return BiEncoder.load(folder, device, dtype, threads, modes)._engine

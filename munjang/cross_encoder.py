@@ -6,60 +6,50 @@
 'The speed of light is 300,000 km a second.'
 """
 
-import os
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
 from pathlib import Path
-from typing import Any, SupportsIndex
+from typing import Any, ClassVar, SupportsIndex, Unpack, overload
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from munjang import checkpoint
-from munjang.engine.executor import DTYPES, Executor, apart, pick_device, pick_dtype
-from munjang.engine.pairs import PairEngine
-from munjang.engine.replicas import Devices, Replicas, names_of, place_model
-from munjang.errors import InputError, MunjangError, TruncationWarning, unknown
+from munjang.arguments import Activation, PredictOptions, check_arguments
+from munjang.engine.devices import Devices, pick_device, pick_dtype
+from munjang.engine.engine import Scoring
+from munjang.errors import InputError, TruncationWarning, unknown
+from munjang.model import LoadedModel, PathLike
 from munjang.nn import heads
 from munjang.nn.network import PairNetwork, new_head
+from munjang.nn.threads import apart
 from munjang.text.inputs import as_texts, pick_prompt
 from munjang.types import Floats, Hit
 
-SETTINGS = ("prompts", "default_prompt_name", "activation", "max_length")  # what may change after loading
-Activation = str | nn.Module | Callable[[Tensor], Tensor]
+Pair = tuple[str, str]
 
 
-class CrossEncoder:
-    """A scorer of pairs. Any number of threads may use one at once; it pickles as its path, options and settings."""
+class CrossEncoder(LoadedModel):
+    """A scorer of pairs. Any number of threads may use one at once; it pickles as its path and settings."""
+
+    kind = "cross"
+    hub = checkpoint.CROSS_HUB
+    settings: ClassVar = (*LoadedModel.settings, "activation")
 
     def __init__(
         self, model: checkpoint.Model, device: torch.device, dtype: torch.dtype, threads: int | None = None
     ) -> None:
-        self.model = model
-        self.network = model.network.to_compute(device, dtype)
-        self.tokenizer = model.tokenizer
-        self.device, self.dtype = device, dtype
-        self.prompts: dict[str, str] = dict(model.prompts)
-        self.default_prompt_name = model.default_prompt_name
-        self.num_labels = checkpoint.num_labels_of(model)
+        super().__init__(model, device, dtype, threads)
+        self.num_labels = self.network.num_outputs
         # the checkpoint's own, else a probability for one label and raw logits for several
         self.activation = model.activation or (nn.Sigmoid() if self.num_labels == 1 else nn.Identity())
-        self._engine = PairEngine(
-            self.network, self.tokenizer, Executor(self.network, device, threads), self.num_labels
-        )
-        self._options: tuple[Any, ...] | None = None
 
     @classmethod
     def load(
-        cls,
-        path: str | os.PathLike[str] | None = None,
-        device: Devices = None,
-        dtype: str | None = None,
-        threads: int | None = None,
+        cls, path: PathLike | None = None, device: Devices = None, dtype: str | None = None, threads: int | None = None
     ) -> "CrossEncoder":
-        """A cross-encoder from a folder or a Hub name; none: the bundled Korean-English re-ranker.
+        """Load a cross-encoder from a folder or by a Hub name; none: the bundled Korean-English re-ranker.
 
         A bare name is that of a bundled one, or one of the organization `cross-encoder` on the Hub.
 
@@ -67,22 +57,17 @@ class CrossEncoder:
         with processes on a CPU, not measured on several GPUs); all else is computed on the first. Weights that are
         changed after loading are changed on the first alone.
         """
-        path = checkpoint.default("cross") if path is None else path
-        folder = checkpoint.resolve(path, checkpoint.CROSS_HUB)
-        devices, bound_dtype = place_model(folder, device, dtype)
-        with Replicas(_engine_at, devices, (os.path.abspath(folder), bound_dtype, threads)) as replicas:
-            scorer = apart(lambda: cls(checkpoint.load_cross(folder), devices[0], DTYPES[bound_dtype], threads))
-        scorer._engine.replicas = replicas
-        # a folder by its full name: whoever unpickles it may stand elsewhere
-        where_from = os.path.abspath(path) if os.path.isdir(path) else os.fspath(path)
-        scorer._options = (where_from, names_of(device), dtype, threads)
-        return scorer
+        return cls._load(path, device, dtype, threads)
+
+    @classmethod
+    def _read(cls, folder: Path, *options: Any) -> checkpoint.Model:
+        return checkpoint.load_cross(folder)
 
     @classmethod
     def create(
-        cls, path: str | os.PathLike[str], num_labels: int = 1, device: str | None = None, dtype: str | None = None
+        cls, path: PathLike, num_labels: int = 1, device: str | None = None, dtype: str | None = None
     ) -> "CrossEncoder":
-        """A new cross-encoder on the encoder of any folder, its head still untrained."""
+        """Start a cross-encoder on the encoder of any folder; its head is still untrained."""
         if num_labels < 1:
             raise InputError(f"num_labels must be at least 1, not {num_labels}.")
         where = pick_device(device)
@@ -95,41 +80,28 @@ class CrossEncoder:
 
         return apart(build)
 
-    def __reduce__(self) -> tuple[Callable[..., "CrossEncoder"], tuple[Any, ...], dict[str, Any]]:
-        if self._options is None:
-            raise MunjangError(
-                "A model pickles as its path, and this one has none yet: save it and load it from there."
-            )
-        return CrossEncoder.load, self._options, {name: getattr(self, name) for name in SETTINGS}
+    @overload
+    def predict(self, pairs: Pair, **options: Unpack[PredictOptions]) -> np.float32 | Floats: ...
+    @overload
+    def predict(self, pairs: Iterable[Pair], **options: Unpack[PredictOptions]) -> Floats: ...
+    @overload
+    def predict(self, pairs: Any, **options: Unpack[PredictOptions]) -> Any: ...
+    def predict(self, pairs: Any, **options: Unpack[PredictOptions]) -> Any:
+        """Score pairs: [B] for one label, [B, labels] for several; one pair of strings gives its own score.
 
-    def __setstate__(self, settings: dict[str, Any]) -> None:
-        for name, value in settings.items():
-            setattr(self, name, value)
-
-    def predict(
-        self,
-        pairs: Any,
-        activation: Activation | None = None,
-        prompt: str | None = None,
-        prompt_name: str | None = None,
-        batch_tokens: int | None = None,
-        progress: bool | None = None,
-    ) -> Any:
-        """Scores of pairs: [B] for one label, [B, labels] for several; one pair of strings gives its own score.
-
-        `activation` None: the checkpoint's own, else sigmoid for one label and none for several. A name such as
-        `Sigmoid`, `Identity` or `Softmax`, or any function of a tensor, replaces it. A prompt, given or one of
-        `prompts` by its name, goes in front of the first text of each pair.
+        activation: None the checkpoint's own, else sigmoid for one label and none for several. A name such as
+        `Sigmoid`, `Identity` or `Softmax`, or any function of a tensor, replaces it. prompt, prompt_name: text put in
+        front of the first text of each pair. batch_tokens: tokens of a batch. progress: None shows a bar for long work.
         """
-        chosen = pick_prompt(prompt, prompt_name, self.prompts, self.default_prompt_name)
-        function = self.activation if activation is None else pick_activation(activation)
+        prompt = self._prompt("predict", options)
         first, second, is_single = split_pairs(pairs)
-        first = [chosen + text for text in first] if chosen else first
-        scores = self._scores(first, second, function, batch_tokens, progress)
+        scores = self._scores([prompt + text for text in first] if prompt else first, second, options)
         return scores[0] if is_single else scores
 
-    def rank(self, query: str, documents: Any, top_k: int | None = None, **options: Any) -> list[Hit]:
-        """Documents by their score against one query, best first; equal scores keep their order. Options of predict."""
+    def rank(
+        self, query: str, documents: Any, top_k: int | None = None, **options: Unpack[PredictOptions]
+    ) -> list[Hit]:
+        """Rank documents by their score against one query, best first; equal scores keep their order."""
         return self.rank_many([query], [documents], top_k, **options)[0]
 
     def rank_many(
@@ -137,19 +109,15 @@ class CrossEncoder:
         queries: Any,
         documents_per_query: Iterable[Any],
         top_k: int | None = None,
-        activation: Activation | None = None,
-        prompt: str | None = None,
-        prompt_name: str | None = None,
-        batch_tokens: int | None = None,
-        progress: bool | None = None,
+        **options: Unpack[PredictOptions],
     ) -> list[list[Hit]]:
-        """`rank` for many queries at once: every text is tokenized once, and all pairs are packed together."""
+        """Rank documents for many queries: every text is tokenized once, and all pairs are packed together."""
+        prompt = self._prompt("rank_many", options)
         if self.num_labels != 1:
             raise InputError(f"Ranking needs one score a pair; this model has {self.num_labels} labels. Use predict.")
         if top_k is not None and (not isinstance(top_k, SupportsIndex) or top_k < 1):
             raise InputError(f"top_k must be a whole number, at least 1, not {top_k!r}.")
-        chosen = pick_prompt(prompt, prompt_name, self.prompts, self.default_prompt_name)
-        asked = [chosen + query for query in as_texts(queries, "queries")]
+        asked = [prompt + query for query in as_texts(queries, "queries")]
         if isinstance(documents_per_query, str) or not isinstance(documents_per_query, Iterable):
             given = type(documents_per_query).__name__
             raise InputError(f"documents_per_query should be a list of documents for each query, not {given}.")
@@ -158,9 +126,7 @@ class CrossEncoder:
             raise InputError(f"There are {len(asked)} queries and {len(documents)} lists of documents.")
         first = [query for query, each in zip(asked, documents, strict=True) for _ in each]
         second = [document for each in documents for document in each]
-        function = self.activation if activation is None else pick_activation(activation)
-        scores = self._scores(first, second, function, batch_tokens, progress)
-        scale = heads.scale_of(function)
+        scores, scale = self._scores(first, second, options), heads.scale_of(self._function(options))
         hits, start = [], 0
         for each in documents:
             part = scores[start : start + len(each)]
@@ -169,24 +135,31 @@ class CrossEncoder:
             start += len(each)
         return hits
 
-    def _scores(
-        self,
-        first: list[str],
-        second: list[str],
-        activation: Callable[[Tensor], Tensor],
-        batch_tokens: int | None,
-        progress: bool | None,
-    ) -> Floats:
-        logits, row_of, num_cut = self._engine.score(first, second, batch_tokens, progress)
-        if num_cut:
+    def _prompt(self, function: str, options: PredictOptions) -> str:
+        check_arguments(function, options, PredictOptions.__annotations__)
+        name = options.get("prompt_name")
+        return pick_prompt(options.get("prompt"), name, self.prompts, self.default_prompt_name)
+
+    def _function(self, options: PredictOptions) -> Callable[[Tensor], Tensor]:
+        given = options.get("activation")
+        function: Callable[[Tensor], Tensor] = self.activation if given is None else pick_activation(given)
+        return function
+
+    def _scores(self, first: list[str], second: list[str], options: PredictOptions) -> Floats:
+        function = self._function(options)
+        call, pairs = Scoring(options.get("batch_tokens")), list(zip(first, second, strict=True))
+        computed = self._engine.compute(pairs, call, options.get("progress"))
+        if num_cut := computed.num_cut:
             warnings.warn(
                 f"{num_cut} of {len(first)} pairs are longer than {self.max_length} tokens; their longer text was cut.",
                 TruncationWarning,
                 stacklevel=3,
             )
         # before equal pairs are spread: torch rounds the end of a row otherwise, and they would no longer tie
-        found = self._engine.executor.call(lambda: activation(torch.from_numpy(logits)))
-        return scores_of(found, *logits.shape)[row_of]
+        logits: Floats = computed.rows
+        activated = self._engine.executor.call(lambda: function(torch.from_numpy(logits)))
+        scores: Floats = computed.spread(scores_of(activated, *logits.shape))
+        return scores
 
     @property
     def activation(self) -> Any:
@@ -210,46 +183,20 @@ class CrossEncoder:
         return checkpoint.stated_weight(self.model)
 
     @property
-    def max_length(self) -> int | None:
-        """Longest pair in tokens, special ones included; None: any."""
-        return self.tokenizer.max_length
+    def num_special(self) -> int:
+        """Special tokens around and between the texts of a pair."""
+        return self.tokenizer.pair.num_special
 
-    @max_length.setter
-    def max_length(self, tokens: int | None) -> None:
-        checkpoint.check_length(self.model, tokens, self.tokenizer.pair.num_special)
-        self.tokenizer.max_length = tokens
+    def _write(self, folder: Path, format: str | None) -> None:
+        checkpoint.save_cross(self.model, folder, self.activation, format)
 
-    @cached_property
-    def fingerprint(self) -> str:
-        """A hash of everything that decides the scores: weights, modules and tokenizer."""
-        return apart(lambda: checkpoint.fingerprint(self.model))
-
-    def save(self, folder: str | os.PathLike[str], format: str | None = None) -> None:
-        """Write a folder that sentence-transformers loads too, or one of a quarter of the size: format="munjang-int8".
-
-        That one holds the encoder's weights in 8 bits; it loads as any other, and computes in any dtype.
-        """
-        self.model.prompts, self.model.default_prompt_name = self.prompts, self.default_prompt_name
-        apart(lambda: checkpoint.save_cross(self.model, Path(folder), self.activation, format))
-
-    def info(self) -> dict[str, object]:
-        """What this model is, for people and for `munjang info`."""
+    def _facts(self) -> dict[str, object]:
         return {
-            "kind": "cross-encoder",
-            **checkpoint.describe(self.model),
             "labels": self.num_labels,
             "activation": type(self.activation).__name__,
             "scale": heads.scale_of(self.activation),
             "rerank_weight": self.rerank_weight if self.num_labels == 1 else None,
-            "max_length": self.max_length,
-            "prompts": self.prompts,
-            "device": str(self._engine.replicas or self.device),
-            "dtype": str(self.dtype).removeprefix("torch."),
         }
-
-
-def _engine_at(device: str, folder: str, dtype: str, threads: int | None) -> PairEngine:
-    return CrossEncoder.load(folder, device, dtype, threads)._engine
 
 
 def pick_activation(given: Activation) -> Callable[[Tensor], Tensor]:

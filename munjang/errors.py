@@ -2,6 +2,7 @@
 
 MunjangError                 Base of every error that Munjang raises on purpose
 ├── InputError               The caller passed something that can't be used (also ValueError)
+│   ├── UnknownArgument      A function has no argument of that name (also TypeError)
 │   └── TooManyPairs         More pairs reach the threshold than can be held; in munjang.tasks
 ├── CheckpointError          A model folder can't be read or written
 │   └── UnsupportedModel     A model folder holds an architecture, module or activation that we don't compute
@@ -17,7 +18,7 @@ MunjangError                 Base of every error that Munjang raises on purpose
     └── NoSuchStore          There is no store of that name at that place; in munjang.stores (also InputError)
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 
@@ -27,6 +28,10 @@ class MunjangError(Exception):
 
 class InputError(MunjangError, ValueError):
     """The caller passed something that can't be used."""
+
+
+class UnknownArgument(InputError, TypeError):
+    """A function has no argument of that name; the error names ours."""
 
 
 class CheckpointError(MunjangError):
@@ -51,9 +56,13 @@ def unknown(what: str, given: object, allowed: Iterable[str]) -> InputError:
     "Unknown pooling 'avg'; choose from cls, max, mean."
     """
     choices = sorted(allowed)
+    return InputError(f"Unknown {what} {given!r}; choose from {', '.join(choices)}.{closest(given, choices)}")
+
+
+def closest(given: object, choices: Sequence[str]) -> str:
+    """Ask whether the most similar choice was meant; nothing where none is similar."""
     close = get_close_matches(str(given), choices, n=1)
-    hint = f" Did you mean {close[0]!r}?" if close else ""
-    return InputError(f"Unknown {what} {given!r}; choose from {', '.join(choices)}.{hint}")
+    return f" Did you mean {close[0]!r}?" if close else ""
 
 
 class TruncationWarning(UserWarning):

@@ -9,14 +9,10 @@ from munjang.checkpoint.describe import (
     check_length,
     describe,
     fingerprint,
-    module_names,
-    num_labels_of,
     stated_weight,
-    vocab_size_of,
-    width_of,
 )
 from munjang.checkpoint.files import stated_dtype
-from munjang.checkpoint.hub import CROSS_HUB, Hub, resolve
+from munjang.checkpoint.hub import BI_HUB, CROSS_HUB, Hub, resolve
 from munjang.checkpoint.layouts import new_encoder
 from munjang.checkpoint.model import Model
 from munjang.checkpoint.onnx import compute_options
@@ -25,6 +21,7 @@ from munjang.checkpoint.static import unknown_id
 from munjang.errors import CheckpointError, UnsupportedModel
 
 __all__ = [
+    "BI_HUB",
     "BUNDLED",
     "CROSS_HUB",
     "Hub",
@@ -37,10 +34,8 @@ __all__ = [
     "kind",
     "load_bi",
     "load_cross",
-    "module_names",
     "name_of",
     "new_encoder",
-    "num_labels_of",
     "resolve",
     "save_bi",
     "save_cross",
@@ -48,8 +43,6 @@ __all__ = [
     "stated_dtype",
     "stated_weight",
     "unknown_id",
-    "vocab_size_of",
-    "width_of",
 ]
 
 save_bi = write.write_bi

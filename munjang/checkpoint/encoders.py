@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -12,13 +13,16 @@ from munjang.checkpoint.files import MOST, Json, Weights, read_json, weight_file
 from munjang.checkpoint.settings import EncoderSettings
 from munjang.errors import CheckpointError, UnsupportedModel
 from munjang.nn import fallback
-from munjang.nn.encoder import Architecture, Encoder
+from munjang.nn.base import Network
+from munjang.nn.encoder import Architecture, Encoder, TokenEncoder
 from munjang.nn.families import FAMILIES
 from munjang.nn.families.base import Family, Names, head_names
 from munjang.nn.heads import ClassificationHead, HeadShape, check_weight
+from munjang.nn.network import PairNetwork
 from munjang.nn.pooling import check as check_pooling
 
 MAX_LAYERS = 1000  # more than any model has; a damaged number would fill the memory before it is noticed
+Wrapped = TypeVar("Wrapped", bound=fallback.TransformersModel)
 MAY_BE_ZERO = {"num_types", "num_buckets", "embedding_width"}
 
 
@@ -86,7 +90,7 @@ def _check_fields(shape: Architecture | HeadShape, path: Path) -> None:
             raise CheckpointError(f"{path}: {field.name} should be true or false, not {value!r}.")
 
 
-def load_encoder(folder: Path, config: Json) -> nn.Module:
+def load_encoder(folder: Path, config: Json) -> TokenEncoder:
     """Packed ids to token vectors."""
     family, shape = family_of(config), read_shape(folder, config)
     if family is None or shape is None:
@@ -103,7 +107,7 @@ def _build(shape: Architecture) -> Encoder:
         return Encoder(shape)
 
 
-def load_classifier(folder: Path, config: Json) -> tuple[Encoder, ClassificationHead] | nn.Module:
+def load_classifier(folder: Path, config: Json) -> Network:
     """Packed pairs to logits: encoder and head of a known family, or one whole transformers model."""
     family, shape = family_of(config), read_shape(folder, config)
     if family is None or shape is None:
@@ -131,10 +135,10 @@ def load_classifier(folder: Path, config: Json) -> tuple[Encoder, Classification
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CheckpointError(f"{path} has a value for its head that can't be used: {error!r}") from error
     fill(head, head_names(head.shape, family.head_names), weights, "", folder)
-    return encoder, head
+    return PairNetwork(encoder, head)
 
 
-def _fallback(folder: Path, config: Json, task: str, wrap: type[fallback.TransformersModel]) -> nn.Module:
+def _fallback(folder: Path, config: Json, task: str, wrap: type[Wrapped]) -> Wrapped:
     return wrap(load_fallback(folder, config, task), pad_id(folder, config))
 
 

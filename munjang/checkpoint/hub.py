@@ -22,11 +22,11 @@ class Hub:
     local_files_only: bool = False
 
 
-DEFAULT = Hub()
+BI_HUB = Hub()
 CROSS_HUB = Hub(organization="cross-encoder")  # of cross-encoders' bare names
 
 
-def resolve(model: str | os.PathLike[str], hub: Hub = DEFAULT) -> Path:
+def resolve(model: str | os.PathLike[str], hub: Hub = BI_HUB) -> Path:
     """The folder of a model: one that exists, a bundled one's, or that of a name on the Hub such as `owner/name`."""
     if not isinstance(model, str | os.PathLike) or not os.fspath(model):
         raise InputError(f"A model is given by its folder or its name on the Hub, not by {model!r}.")

@@ -12,7 +12,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file
 from torch import nn
 
-from munjang.checkpoint.describe import RERANK_WEIGHT, encoder_of, max_tokens_of, token_width, vocab_size_of, width_of
+from munjang.checkpoint.describe import RERANK_WEIGHT
 from munjang.checkpoint.encoders import load_classifier, load_encoder, load_fallback, pad_id, read_config
 from munjang.checkpoint.files import RANGES, Json, inside, is_compact, load_json, read_json_if
 from munjang.checkpoint.model import Model
@@ -22,6 +22,7 @@ from munjang.checkpoint.settings import EncoderSettings, encoder_settings, model
 from munjang.checkpoint.static import is_model2vec, load_static, load_static_tokenizer, read_model2vec
 from munjang.checkpoint.tokenizer import check_vocabulary, load_tokenizer
 from munjang.errors import CheckpointError, UnsupportedModel
+from munjang.nn.base import Network
 from munjang.nn.encoder import Encoder
 from munjang.nn.fallback import CausalScorer
 from munjang.nn.heads import Dense, LayerNorm, activation
@@ -79,7 +80,7 @@ def read_sentence_modules(folder: Path, pooling: tuple[str, ...] | None) -> Mode
     if kind == "StaticEmbedding":
         encoder, tokenizer = load_static(first)
         network = SentenceNetwork(encoder, pooling or ("mean",), tail)
-        model = Model(network, tokenizer, "sentence-transformers static", first)
+        model, modes = Model(network, tokenizer, "sentence-transformers static", first), network.modes
     else:
         assert isinstance(pooled, Pooling)
         modes, includes_prompt = pooling or pooled.modes, pooled.includes_prompt
@@ -88,7 +89,7 @@ def read_sentence_modules(folder: Path, pooling: tuple[str, ...] | None) -> Mode
             "sentence-transformers",
             lambda config: SentenceNetwork(load_encoder(first, config), modes, tail, includes_prompt),
         )
-    check_widths(first, token_width(encoder_of(model)) * len(model.network.modes), tail)
+    check_widths(first, model.network.encoder.width * len(modes), tail)
     _settle(model, folder)
     return model
 
@@ -98,7 +99,7 @@ def _settle(model: Model, folder: Path) -> None:
     given = model_settings(folder)
     model.prompts, model.default_prompt_name = given.prompts, given.default_prompt_name
     model.similarity, model.truncate_dim = given.similarity, given.truncate_dim
-    width = width_of(model)
+    width = model.network.num_outputs
     if model.truncate_dim is not None and model.truncate_dim > width:
         raise CheckpointError(f"{folder}: truncate_dim is {model.truncate_dim}, but vectors have {width} components.")
     model.ranges = _read_ranges(folder / RANGES, width)
@@ -112,7 +113,7 @@ def read_onnx(folder: Path, pooling: tuple[str, ...] | None) -> Model:
     else:  # static embeddings
         tokenizer = load_static_tokenizer(folder)
         model = Model(network, tokenizer, "munjang onnx static", folder)
-        check_vocabulary(folder, tokenizer, vocab_size_of(model))
+        check_vocabulary(folder, tokenizer, model.network.encoder.vocab_size)
     _settle(model, folder)
     return model
 
@@ -127,7 +128,7 @@ def read_scorer_onnx(folder: Path) -> Model:
     return model
 
 
-def _read(folder: Path, layout: str, network_of: Callable[[Json], nn.Module], is_plain: bool = False) -> Model:
+def _read(folder: Path, layout: str, network_of: Callable[[Json], Network], is_plain: bool = False) -> Model:
     """A transformer's folder: the network made of its config.json, and the tokenizer within what the network has."""
     settings = EncoderSettings() if is_plain else encoder_settings(folder)
     config = read_config(folder, settings)
@@ -142,8 +143,8 @@ def _read(folder: Path, layout: str, network_of: Callable[[Json], nn.Module], is
     model = Model(
         network, tokenizer, layout, folder, config, tokenizer_config, is_lowered, is_compact=is_compact(folder)
     )
-    check_vocabulary(folder, tokenizer, vocab_size_of(model))
-    limits = (tokenizer.max_length, max_tokens_of(encoder_of(model)))
+    check_vocabulary(folder, tokenizer, model.network.encoder.vocab_size)
+    limits = (tokenizer.max_length, model.network.encoder.max_tokens)
     tokenizer.max_length = min((limit for limit in limits if limit is not None), default=None)
     return model
 
@@ -183,7 +184,7 @@ def _read_ranges(path: Path, width: int) -> Floats | None:
 def read_plain(folder: Path, pooling: tuple[str, ...] | None) -> Model:
     """A plain transformers folder: mean pooling, or the last token for a decoder."""
 
-    def network_of(config: Json) -> nn.Module:
+    def network_of(config: Json) -> Network:
         name = (config.get("architectures") or [""])[0]
         modes = ("lasttoken",) if name.endswith("ForCausalLM") and config.get("is_causal", True) else ("mean",)
         return SentenceNetwork(load_encoder(folder, config), pooling or modes, [])
@@ -198,7 +199,7 @@ def read_scorer_modules(folder: Path) -> Model:
         raise UnsupportedModel(f"{folder} begins with {kind}; a cross-encoder begins with a Transformer.")
     layout = "sentence-transformers cross-encoder"
     if not parts:
-        model = _read(first, layout, lambda config: _classifier(first, config))
+        model = _read(first, layout, lambda config: load_classifier(first, config))
     elif len(parts) == 1 and isinstance(parts[0], LogitScore):
         model = _read(first, layout, lambda config: _causal(first, config, parts[0]))
     else:
@@ -211,31 +212,26 @@ def read_scorer_modules(folder: Path) -> Model:
 
 def read_scorer_plain(folder: Path) -> Model:
     """...ForSequenceClassification, as transformers and all cross-encoders before 5.4 are stored."""
-    model = _read(folder, "transformers classifier", lambda config: _classifier(folder, config), is_plain=True)
+    model = _read(folder, "transformers classifier", lambda config: load_classifier(folder, config), is_plain=True)
     model.activation = _activation(None, model.config)
     return model
 
 
-def _classifier(folder: Path, config: Json) -> nn.Module:
-    found = load_classifier(folder, config)
-    return PairNetwork(*found) if isinstance(found, tuple) else found
-
-
-def _modular(folder: Path, config: Json, parts: list[Any]) -> nn.Module:
+def _modular(folder: Path, config: Json, parts: list[Any]) -> Network:
     pooled, layers = parts[0], parts[1:]
     is_known = isinstance(pooled, Pooling) and all(isinstance(layer, nn.Module) for layer in layers)
     if not is_known or not layers or not isinstance(layers[-1], Dense):
         raise UnsupportedModel(f"{folder}: a cross-encoder from modules is a Transformer, a Pooling and Dense layers.")
     encoder = load_encoder(folder, config)
-    check_widths(folder, token_width(encoder) * len(pooled.modes), layers)
+    check_widths(folder, encoder.width * len(pooled.modes), layers)
     return PairNetwork(encoder, ModularHead(pooled.modes, layers))
 
 
-def _causal(folder: Path, config: Json, score: LogitScore) -> nn.Module:
+def _causal(folder: Path, config: Json, score: LogitScore) -> Network:
     decoder = load_fallback(folder, config, "AutoModelForCausalLM")
     network = CausalScorer(decoder, pad_id(folder, config), score.yes, score.no)
-    if max(score.yes, score.no or 0) >= network.num_rows:
-        raise CheckpointError(f"{folder}: an answer's token id is outside of the {network.num_rows} the model has.")
+    if max(score.yes, score.no or 0) >= network.vocab_size:
+        raise CheckpointError(f"{folder}: an answer's token id is outside of the {network.vocab_size} the model has.")
     return network
 
 
@@ -281,15 +277,14 @@ def declared_kind(folder: Path) -> str:
 
 
 def new_encoder(folder: Path) -> tuple[Encoder, Model]:
-    """The bare encoder of any folder, to start a model from."""
+    """Return the encoder of any folder and the model around it, to start another model from."""
     is_plain = not (folder / "modules.json").is_file()
     place = folder if is_plain else read_modules(folder)[0][1]
     model = _read(place, "new", lambda config: SentenceNetwork(load_encoder(place, config), ("mean",), []), is_plain)
-    encoder = model.network.encoder
-    if not isinstance(encoder, Encoder):
+    encoder = model.network.encoder.own
+    if encoder is None:
         raise UnsupportedModel(
             f"A new model can start from an architecture that we compute ourselves, not {model.config['model_type']!r}."
         )
-    model.network = None
     model.config.pop(RERANK_WEIGHT, None)  # it was of the head that stood there
     return encoder, model

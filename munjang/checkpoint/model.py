@@ -2,12 +2,11 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from torch import nn
 
 from munjang.checkpoint.files import Json
-from munjang.nn.encoder import Encoder
+from munjang.nn.base import Network
 from munjang.text.tokenizer import Tokenizer
 from munjang.types import Floats
 
@@ -16,7 +15,7 @@ from munjang.types import Floats
 class Model:
     """A network and its tokenizer, with what is needed to write them again."""
 
-    network: Any  # SentenceNetwork, PairNetwork or a whole transformers model
+    network: Network
     tokenizer: Tokenizer
     layout: str
     folder: Path  # where config.json and the tokenizer are
@@ -32,7 +31,6 @@ class Model:
     ranges: Floats | None = None  # of each component, for int8 vectors
 
     def __post_init__(self) -> None:
-        encoder = getattr(self.network, "encoder", None)
-        if isinstance(encoder, Encoder):
+        if (encoder := self.network.encoder.own) is not None:
             (before, _), (behind, _) = self.tokenizer.single.parts
             encoder.ends = before.tolist(), behind.tolist()

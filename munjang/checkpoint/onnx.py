@@ -11,26 +11,16 @@ from typing import Any
 from safetensors.numpy import save_file
 from torch import nn
 
-from munjang.checkpoint.describe import (
-    encoder_of,
-    max_tokens_of,
-    network_digest,
-    num_labels_of,
-    token_width,
-    vocab_size_of,
-    width_of,
-)
 from munjang.checkpoint.files import ONNX_FILES, RANGES, Json, read_json, whole
 from munjang.checkpoint.model import Model
 from munjang.checkpoint.modules import write_json
 from munjang.checkpoint.write import write_static_texts, write_texts
 from munjang.errors import CheckpointError, InputError, UnsupportedModel, unknown
-from munjang.nn.encoder import Encoder
 from munjang.nn.heads import path_of
 from munjang.nn.network import PairNetwork, SentenceNetwork, StaticEncoder
 from munjang.nn.onnx.graph import LARGEST, Graph
 from munjang.nn.onnx.outputs import pair_outputs, sentence_outputs
-from munjang.nn.onnx.session import Facts, OnnxModel, OnnxPairs, OnnxSentences
+from munjang.nn.onnx.session import Facts, OnnxPairs, OnnxSentences
 from munjang.nn.pooling import POOLERS
 
 FACTS, GRAPH, _ = ONNX_FILES
@@ -90,7 +80,7 @@ def read_facts(folder: Path) -> tuple[str, Facts]:
     )
 
 
-def open_graph(folder: Path, kind: str, pooling: tuple[str, ...] | None = None) -> nn.Module:
+def open_graph(folder: Path, kind: str, pooling: tuple[str, ...] | None = None) -> OnnxSentences | OnnxPairs:
     """The network of a folder, computed by onnxruntime."""
     found, facts = read_facts(folder)
     if found != kind:
@@ -106,14 +96,14 @@ def write_onnx(model: Model, folder: Path, dtype: str, function: nn.Module | Non
     if dtype not in DTYPES:
         raise unknown("dtype of an ONNX export", dtype, DTYPES)
     network = model.network
-    if isinstance(encoder_of(model), OnnxModel):
+    if model.network.encoder.is_exported:
         raise UnsupportedModel(f"{model.folder} is an ONNX export already; export the model that it was made of.")
     graph = Graph(dtype == "int8")
     if isinstance(network, SentenceNetwork):
-        num_outputs = width_of(model)
+        num_outputs = model.network.num_outputs
         inputs, outputs = sentence_outputs(graph, network, num_outputs)
     elif isinstance(network, PairNetwork):
-        num_outputs = num_labels_of(model)
+        num_outputs = model.network.num_outputs
         inputs, outputs = pair_outputs(graph, network, num_outputs)
     else:
         raise UnsupportedModel(f"{model.folder} is scored through transformers, which is not exported to ONNX here.")
@@ -127,24 +117,23 @@ def write_onnx(model: Model, folder: Path, dtype: str, function: nn.Module | Non
 
 
 def _facts(model: Model, dtype: str, num_outputs: int) -> Json:
-    network, encoder = model.network, encoder_of(model)
-    digest = network_digest(network)
+    network, encoder = model.network, model.network.encoder
+    digest = network.digest()
     facts = Facts(
         dtype=dtype,
-        width=token_width(encoder),
+        width=encoder.width,
         num_outputs=num_outputs,
-        num_rows=vocab_size_of(model),
-        num_weights=sum(parameter.numel() for parameter in network.parameters()),
-        num_linear=sum(layer.weight.numel() for layer in network.modules() if isinstance(layer, nn.Linear)),
-        max_tokens=max_tokens_of(encoder),
-        pad_id=(encoder.shape.pad_id or 0) if isinstance(encoder, Encoder) else 0,
+        num_rows=model.network.encoder.vocab_size,
+        num_weights=network.num_parameters,
+        num_linear=network.num_multiplied,
+        max_tokens=encoder.max_tokens,
+        pad_id=encoder.uncounted_id or 0,
         # float32 gives the same vectors, so that an index made with either opens with the other
         digest=digest if dtype == "float32" else hashlib.blake2b(f"{digest} {dtype}".encode()).hexdigest()[:32],
     )
     if not isinstance(network, SentenceNetwork):
         return {"kind": "cross", **asdict(facts)}
-    modules = [type(module).__name__ for module in network.tail]
-    behind = {"modes": list(network.modes), "modules": modules, "includes_prompt": network.includes_prompt}
+    behind = {"modes": list(network.modes), "modules": network.module_names, "includes_prompt": network.includes_prompt}
     return {"kind": "bi", **asdict(facts), **behind}
 
 

@@ -9,20 +9,17 @@ V pieces before, W pieces after, D width.
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from tokenizers import Tokenizer as RustTokenizer
 from torch import Tensor, nn
 
-from munjang.checkpoint.describe import encoder_of, num_parameters
 from munjang.checkpoint.files import Json, read_json_if
 from munjang.checkpoint.model import Model
 from munjang.checkpoint.vocabulary import needed, pieces_of, rewrite
 from munjang.errors import CheckpointError, InputError, UnsupportedModel
-from munjang.nn.encoder import Encoder
-from munjang.nn.network import StaticEncoder
 from munjang.text.tokenizer import Tokenizer
 from munjang.types import Ids, Ints
 
@@ -70,7 +67,7 @@ def prune(model: Model, texts: Iterable[str], keep: Iterable[str] = (), min_coun
     given = list(texts)
     if not given:
         raise InputError("Pruning needs texts: the pieces that they use are what is kept.")
-    num_rows, num_before = len(table_VD), num_parameters(model.network)
+    num_rows, num_before = len(table_VD), model.network.num_parameters
     counts_V = np.zeros(num_rows, np.int64)
     for ids, _ in _tokenize(model, model.tokenizer, given):
         counts_V += np.bincount(ids, minlength=num_rows)
@@ -84,20 +81,18 @@ def prune(model: Model, texts: Iterable[str], keep: Iterable[str] = (), min_coun
     tokenizer = _tokenizer(model, rewrite(spec, new_ids), new_V)
     num_texts, num_unchanged = _compare(model, tokenizer, given, new_V)
     _put(model, tokenizer, table_VD[old_W], new_V)
-    num_after = num_parameters(model.network)
+    num_after = model.network.num_parameters
     return Pruned(num_rows, len(old_W), len(used), num_before, num_after, num_texts, num_unchanged)
 
 
 def _table(model: Model) -> Tensor:
     """The embedding table of a network that we compute ourselves."""
-    encoder = encoder_of(model)
-    if isinstance(encoder, Encoder):
-        return encoder.embeddings.word.weight.detach()
-    if isinstance(encoder, StaticEncoder):
-        return encoder.embedding.weight.detach()
-    raise UnsupportedModel(
-        f"A vocabulary is pruned in encoders that Munjang computes itself, not {type(encoder).__name__}."
-    )
+    encoder = model.network.encoder
+    if encoder.table is None:
+        raise UnsupportedModel(
+            f"A vocabulary is pruned in encoders that Munjang computes itself, not {type(encoder).__name__}."
+        )
+    return encoder.table.weight.detach()
 
 
 def _spelled(keep: Iterable[str], vocab: dict[str, int]) -> set[str]:
@@ -114,8 +109,7 @@ def _order(model: Model, kept: set[int], num_rows: int) -> Ints:
 
     Where positions are counted from the padding id, nothing up to that id may move.
     """
-    encoder = encoder_of(model)
-    pad_id = encoder.shape.pad_id if isinstance(encoder, Encoder) else None
+    pad_id = model.network.encoder.uncounted_id
     kept = kept | set(range(0 if pad_id is None else pad_id + 1)) | set(_config_ids(model.config))
     return np.array(sorted(place for place in kept if 0 <= place < num_rows), np.int64)
 
@@ -141,7 +135,7 @@ def _tokenizer(model: Model, spec: Json, new_V: Ints) -> Tokenizer:
     tokenizer = Tokenizer(
         RustTokenizer.from_str(json.dumps(spec, ensure_ascii=False)),
         old.max_length,
-        has_special=not isinstance(encoder_of(model), StaticEncoder),
+        has_special=old.has_special,
     )
     wanted = pieces_of(spec)
     if tokenizer.rust.get_vocab(with_added_tokens=True) != wanted:
@@ -171,13 +165,8 @@ def _compare(model: Model, tokenizer: Tokenizer, texts: list[str], new_V: Ints) 
 
 def _put(model: Model, tokenizer: Tokenizer, table_WD: Tensor, new_V: Ints) -> None:
     """Give a model its new tokenizer and table, and every id that it names elsewhere."""
-    encoder = encoder_of(model)
     table = nn.Embedding(table_WD.shape[0], table_WD.shape[1], _weight=table_WD.clone())
-    if isinstance(encoder, Encoder):
-        encoder.embeddings.word = table
-        encoder.shape = replace(encoder.shape, vocab_size=len(table_WD))
-    elif isinstance(encoder, StaticEncoder):
-        encoder.embedding = table
+    model.network.encoder.put_table(table)
     model.tokenizer = tokenizer
     model.config = {key: _renumbered(key, value, new_V) for key, value in model.config.items()}
     if "vocab_size" in model.config:

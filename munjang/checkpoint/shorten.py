@@ -4,10 +4,9 @@ from dataclasses import replace
 
 from torch import nn
 
-from munjang.checkpoint.describe import encoder_of
 from munjang.checkpoint.model import Model
 from munjang.errors import InputError, UnsupportedModel
-from munjang.nn.encoder import Block, Encoder
+from munjang.nn.encoder import Block
 
 KEYS = ("num_hidden_layers", "n_layers")  # how config.json calls them; the second is DistilBERT's
 
@@ -17,8 +16,8 @@ def shorten(model: Model, num_layers: int) -> tuple[int, ...]:
 
     The network is changed in place. Its vectors are poor until it is trained.
     """
-    encoder = encoder_of(model)
-    if not isinstance(encoder, Encoder) or encoder.shape.windows or encoder.shape.shared:
+    encoder = model.network.encoder.own
+    if encoder is None or encoder.shape.windows or encoder.shape.shared:
         raise UnsupportedModel(
             "Layers can be taken out of encoders of the BERT family, with layers of their own, only."
         )

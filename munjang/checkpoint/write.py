@@ -7,13 +7,13 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 from safetensors.numpy import save_file
 from tokenizers import Tokenizer as RustTokenizer
 from torch import Tensor, nn
 
 from munjang.checkpoint.compact import CPU_DTYPE, FORMAT, STEM, squeeze
-from munjang.checkpoint.describe import encoder_of, token_width
 from munjang.checkpoint.encoders import family_of, unfill
 from munjang.checkpoint.files import RANGES, Json, read_json
 from munjang.checkpoint.model import Model
@@ -28,12 +28,11 @@ from munjang.checkpoint.modules import (
 )
 from munjang.checkpoint.place import write_folder
 from munjang.errors import UnsupportedModel, unknown
-from munjang.nn.encoder import Encoder
+from munjang.nn.encoder import TokenEncoder
 from munjang.nn.fallback import CausalScorer, TransformersModel
 from munjang.nn.families.base import head_names
 from munjang.nn.heads import ClassificationHead, Dense, LayerNorm, Normalize, activation, path_of
 from munjang.nn.network import ModularHead, PairNetwork, SentenceNetwork, StaticEncoder
-from munjang.nn.rectangle import Rectangle
 
 FORMATS = ("sentence-transformers", FORMAT)
 OLD = "sentence_transformers.models"  # known to every version from 1.x to 6.x
@@ -52,16 +51,16 @@ Rows = list[tuple[str, str]]  # the modules of a folder: class, subfolder
 def write_bi(model: Model, target: Path, format: str | None = None) -> None:
     """A bi-encoder as sentence-transformers 2.x stored it."""
     model = _in_format(model, format)
-    network: SentenceNetwork = model.network
+    network = cast(SentenceNetwork, model.network)
 
     def write(folder: Path) -> None:
         if isinstance(network.encoder, StaticEncoder):
             rows = [("StaticEmbedding", "")]
-            _write_static(model, network.encoder, folder)
+            _write_static(model, network, network.encoder, folder)
         else:
             rows = [("Transformer", ""), ("Pooling", "1_Pooling")]
             _write_encoder(model, network.encoder, folder, "Model", {})
-            width = token_width(network.encoder)
+            width = network.encoder.width
             write_pooling(folder / "1_Pooling", Pooling(network.modes, network.includes_prompt), width)
         for module in network.tail:
             rows.append((type(module).__name__, f"{len(rows)}_{type(module).__name__}"))
@@ -88,17 +87,17 @@ def write_cross(model: Model, target: Path, function: Callable[[Tensor], Tensor]
     def write(folder: Path) -> None:
         rows = [("Transformer", "")]
         if isinstance(network, CausalScorer):
-            _write_encoder(model, network, folder, "ForCausalLM", {}, task="text-generation")
+            _write_encoder(model, network.encoder, folder, "ForCausalLM", {}, task="text-generation")
             rows.append(("LogitScore", "1_LogitScore"))
             write_logit_score(folder / rows[-1][1], network.yes, network.no)
         elif isinstance(network, PairNetwork) and isinstance(network.head, ModularHead):
             rows += _write_modular(model, network, network.head, folder)
         else:
-            is_whole = isinstance(network, TransformersModel)
-            encoder, head = (network, None) if is_whole else (network.encoder, network.head)
+            head = network.head if isinstance(network, PairNetwork) else None
             needs_rows = bool(model.prompts) or model.is_lowered  # which only modules can say
             task = "sequence-classification" if needs_rows else None
-            _write_encoder(model, encoder, folder, "ForSequenceClassification", keys, head, task)
+            assert not isinstance(head, ModularHead)
+            _write_encoder(model, network.encoder, folder, "ForSequenceClassification", keys, head, task)
             if not needs_rows:
                 return
         _write_rows(model, folder, rows, "5.4.0", {"model_type": "CrossEncoder", "activation_fn": path})
@@ -110,8 +109,8 @@ def _in_format(model: Model, format: str | None) -> Model:
     """The model as it is to be written."""
     if format is not None and format not in FORMATS:
         raise unknown("format", format, FORMATS)
-    encoder = encoder_of(model)
-    if format == FORMAT and not isinstance(encoder, Encoder):
+    encoder = model.network.encoder
+    if format == FORMAT and encoder.own is None:
         raise UnsupportedModel(
             f"format={FORMAT!r} is for encoders that Munjang computes itself, not {type(encoder).__name__}; "
             "leave it out."
@@ -133,7 +132,7 @@ def _write_rows(model: Model, folder: Path, rows: Rows, version: str, settings: 
 
 def _write_modular(model: Model, network: PairNetwork, head: ModularHead, folder: Path) -> Rows:
     _write_encoder(model, network.encoder, folder, "Model", {})
-    write_pooling(folder / "1_Pooling", Pooling(head.modes), token_width(network.encoder))
+    write_pooling(folder / "1_Pooling", Pooling(head.modes), network.encoder.width)
     rows = [("Pooling", "1_Pooling")]
     for layer in head.layers:
         name = type(layer).__name__
@@ -156,10 +155,10 @@ def _write_module(module: nn.Module, folder: Path, names: dict[str, str] | None 
         raise UnsupportedModel(f"No folder layout is known for {type(module).__name__}.")
 
 
-def _write_static(model: Model, encoder: StaticEncoder, folder: Path) -> None:
+def _write_static(model: Model, network: SentenceNetwork, encoder: StaticEncoder, folder: Path) -> None:
     """StaticEmbedding: the mean over all tokens, cut where tokenizer.json says so."""
-    if model.network.modes != ("mean",):
-        raise UnsupportedModel(f"Static embeddings are saved with mean pooling only, not {model.network.modes}.")
+    if network.modes != ("mean",):
+        raise UnsupportedModel(f"Static embeddings are saved with mean pooling only, not {network.modes}.")
     write_tensors(folder / "model.safetensors", {"embedding.weight": encoder.embedding.weight})
     write_static_texts(model, folder)
 
@@ -176,7 +175,7 @@ def write_static_texts(model: Model, folder: Path) -> None:
 
 def _write_encoder(
     model: Model,
-    encoder: nn.Module,
+    encoder: TokenEncoder,
     folder: Path,
     kind: str,
     keys: Json,
@@ -184,7 +183,7 @@ def _write_encoder(
     task: str | None = None,
 ) -> None:
     """config.json, weights and tokenizer of the transformer itself."""
-    if isinstance(encoder, Rectangle) and not isinstance(encoder, TransformersModel):
+    if encoder.is_exported:
         raise UnsupportedModel(f"{model.folder} is an ONNX export, which holds no weights to save: copy the folder.")
     family = family_of(model.config)
     if isinstance(encoder, TransformersModel):
@@ -192,17 +191,18 @@ def _write_encoder(
         encoder.model.save_pretrained(folder, state_dict=state)  # type: ignore[operator]  # transformers' method
         config = {**read_json(folder / "config.json"), **keys}
     else:
-        assert isinstance(encoder, Encoder)
+        packed = encoder.own
+        assert packed is not None
         assert family is not None
         prefix = "" if head is None else family.prefix
-        names = family.names(encoder.shape)
-        own = unfill(encoder, names)
-        own = squeeze(encoder, names, own) if model.is_compact else own
+        names = family.names(packed.shape)
+        own = unfill(packed, names)
+        own = squeeze(packed, names, own) if model.is_compact else own
         tensors = {prefix + name: value for name, value in own.items()}
         if head is not None:
             tensors |= unfill(head, head_names(head.shape, family.head_names))
         write_tensors(folder / (f"{STEM}.safetensors" if model.is_compact else "model.safetensors"), tensors)
-        facts = {"architectures": [family.title + kind], "vocab_size": encoder.shape.vocab_size}
+        facts = {"architectures": [family.title + kind], "vocab_size": packed.vocab_size}
         config = {**model.config, **facts, **keys}
         if head is not None and len(config.get("id2label") or {}) != head.shape.num_labels:
             config["id2label"] = {str(label): f"LABEL_{label}" for label in range(head.shape.num_labels)}

@@ -57,7 +57,7 @@ def run(options: Options) -> int:
         _copy_notices(model.model.folder, target)
         print(f"{target}: {_size(target)}")
         return 0
-    from munjang.engine.onnx import export_onnx
+    from munjang.checkpoint.export import export_onnx
 
     activation = model.activation if isinstance(model, CrossEncoder) else None
     agreement = export_onnx(model.model, target, options.dtype, activation)

@@ -105,7 +105,9 @@ class CrossEncoder(Model[cross_encoder.CrossEncoder]):
         pairs = self._prompted([inputs] if is_single else inputs, self._prompt(prompt, prompt_name))
         where = "cpu" if pool is not None or isinstance(device, list) else self.device
         if pairs:
-            found = self.facade.predict(pairs, activation_fn, prompt="", progress=self._progress(show_progress_bar))
+            found = self.facade.predict(
+                pairs, activation=activation_fn, prompt="", progress=self._progress(show_progress_bar)
+            )
             scores = torch.from_numpy(found)
             scores = scores.softmax(1) if apply_softmax and scores.ndim > 1 else scores
         else:

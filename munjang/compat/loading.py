@@ -9,7 +9,7 @@ import torch
 from munjang.checkpoint import Hub, resolve
 from munjang.checkpoint.files import read_json_if
 from munjang.compat.gaps import CARDS, EXPORT, MODULES
-from munjang.engine.executor import DTYPES, pick_device
+from munjang.engine.devices import DTYPES, pick_device
 from munjang.errors import CheckpointError, InputError, unknown
 
 # argument: its only value, and what to do instead of another

@@ -40,7 +40,7 @@ from munjang.compat.similarity_functions import (
     pairwise_manhattan_sim,
     unit,
 )
-from munjang.engine.executor import pick_device
+from munjang.engine.devices import pick_device
 from munjang.errors import InputError
 
 __all__ = [

@@ -1,1 +1,1 @@
-"""One call of encode or predict: texts to packed batches to vectors, on one device or several."""
+"""Texts or pairs to rows: tokenize -> pack -> run -> place, one loop, on one device or several."""

@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from munjang.nn.attention import LONGEST_IN_TILES
+from munjang.nn.base import Network
 from munjang.nn.encoder import Encoder
 from munjang.nn.norm import is_fused
 from munjang.text.packing import Packed
@@ -38,7 +39,7 @@ class Captured:
 class Graphs:
     """A network, run by graphs where that can be done; its result is overwritten by the next call."""
 
-    def __init__(self, network: nn.Module, encoder: Encoder, budget: int) -> None:
+    def __init__(self, network: Network, encoder: Encoder, budget: int) -> None:
         self.network, self.budget = network, budget
         self.weight = encoder.embeddings.word.weight
         self.known: dict[tuple[int, bool], Captured] = {}

@@ -24,36 +24,43 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 import torch
 
-from munjang.checkpoint import compute_options, stated_dtype
-from munjang.engine.executor import pick_device, pick_dtype
-from munjang.engine.pipeline import Stopped, until
-from munjang.errors import InputError, MunjangError
-from munjang.nn.cpu import can_pack
+from munjang.engine.ahead import Stopped, until
+from munjang.errors import MunjangError
 from munjang.progress import Progress
 from munjang.text.processes import FAILURES, Process, end_all, write
 from munjang.text.tokenizer import Tokenizer
 from munjang.types import Bools
 
-MOST_WINDOWS = 8  # of a part: enough for tokenizing and computing to overlap within it
-SHORT_S = 0.5  # a part that took less is followed by a larger one, twice as long by a smaller
-Devices = str | torch.device | Sequence[str | torch.device] | None
+MAX_WINDOWS = 8  # of a part: enough for tokenizing and computing to overlap within it
+TARGET_S = 0.5  # a part that took less is followed by a larger one, one that took twice as long by a smaller
+
+
+class Call(Protocol):
+    """What is computed; it travels to the processes."""
+
+    @property
+    def window(self) -> int:
+        """Items tokenized together."""
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether rows may come from another process."""
 
 
 class Computer(Protocol):
-    """What computes a part: the engine of a bi-encoder or of a cross-encoder."""
+    """What computes a part: an engine."""
 
     @property
     def tokenizer(self) -> Tokenizer:
         """Whose limit is that of the model."""
 
-    def part(self, items: Any, *arguments: Any) -> tuple[Any, Bools]:
+    def part(self, items: Any, call: Any) -> tuple[Any, Bools]:
         """A row for each item, and which items were too long."""
 
 
@@ -73,7 +80,7 @@ class Replica:
     num_asked: int = 0
 
     def answer(self, question: tuple[Any, ...] | None = None, stop: "Stop | None" = None) -> Any:
-        """What the process says to a question, or without one to its being started; its error is raised here."""
+        """Send a request, or await the start, and return the reply; re-raise the worker's error."""
         assert self.process is not None
         with self.lock:
             self.num_asked += question is not None
@@ -141,34 +148,30 @@ class Replicas:
         if error is not None:
             self.end()
 
-    def are_worth(self, num_items: int, window: int) -> bool:
+    def are_worth(self, num_items: int, call: Call) -> bool:
         """Whether there is enough to share, and someone to share it with; never in a forked child."""
         is_usable = self.pid == os.getpid() and self.end.alive and any(other.is_alive for other in self.others)
-        return is_usable and num_items >= 2 * window
+        return is_usable and call.is_shared and num_items >= 2 * call.window
 
     def __str__(self) -> str:
         return ", ".join(replica.device for replica in (self.here, *self.others))
 
-    def compute(
-        self, engine: Computer, items: list[Any], window: int, arguments: tuple[Any, ...], bar: Progress
-    ) -> tuple[Any, Bools]:
+    def compute(self, engine: Computer, items: list[Any], call: Call, bar: Progress) -> tuple[Any, Bools]:
         """A row for each item, in their order, and which items were too long.
 
         Parts begin at multiples of the window, so that batches, and what an error counts, are as on one device.
         """
         out: Any = None
         is_cut = np.zeros(len(items), bool)
-        with closing(self._answers(engine, items, window, arguments)) as answers:
+        with closing(self._answers(engine, items, call)) as answers:
             for start, end, (rows, cut_rows) in answers:
                 out = np.empty((len(items), *rows.shape[1:]), rows.dtype) if out is None else out
                 out[start:end], is_cut[start:end] = rows, cut_rows
                 bar.advance(end - start)
         return out, is_cut
 
-    def _answers(
-        self, engine: Computer, items: list[Any], window: int, arguments: tuple[Any, ...]
-    ) -> Generator[tuple[int, int, Any], None, None]:
-        limit = engine.tokenizer.max_length
+    def _answers(self, engine: Computer, items: list[Any], call: Call) -> Generator[tuple[int, int, Any], None, None]:
+        limit, window = engine.tokenizer.max_length, call.window
         idle = deque([self.here, *(other for other in self.others if other.is_alive)])
         running: dict[Future[Any], tuple[int, int, Stop]] = {}
         errors: dict[int, Exception] = {}
@@ -185,7 +188,7 @@ class Replicas:
                             fair = max(1, (len(items) - begun) // (2 * window * (1 + len(self.others))))
                             start, end = begun, min(begun + min(stop.replica.windows, fair) * window, len(items))
                             begun = end
-                        task = partial(_compute, stop, engine, items[start:end], arguments, limit, window)
+                        task = partial(_compute, stop, engine, items[start:end], call, limit)
                         running[pool.submit(task)] = (start, end, stop)
                     for future in wait(running, return_when=FIRST_COMPLETED).done:
                         start, end, stop = running.pop(future)
@@ -215,19 +218,17 @@ def _drop(running: dict[Future[Any], tuple[int, int, Stop]], behind: int = -1) -
             stop()
 
 
-def _compute(
-    stop: Stop, engine: Computer, items: list[Any], arguments: tuple[Any, ...], limit: int | None, window: int
-) -> Any:
+def _compute(stop: Stop, engine: Computer, items: list[Any], call: Call, limit: int | None) -> Any:
     replica, started = stop.replica, time.monotonic()
     if replica.process is None:
         with until(lambda: stop.is_set):
-            found = engine.part(items, *arguments)
+            found = engine.part(items, call)
     else:
-        found = replica.answer((limit, items, *arguments), stop)
+        found = replica.answer((limit, items, call), stop)
     took_s = time.monotonic() - started
-    if took_s < SHORT_S and len(items) == replica.windows * window:
-        replica.windows = min(2 * replica.windows, MOST_WINDOWS)
-    elif took_s > 2 * SHORT_S:
+    if took_s < TARGET_S and len(items) == replica.windows * call.window:
+        replica.windows = min(2 * replica.windows, MAX_WINDOWS)
+    elif took_s > 2 * TARGET_S:
         replica.windows = max(replica.windows // 2, 1)
     return found
 
@@ -238,41 +239,8 @@ def _forget(replica: Replica, gone: Gone) -> None:
         warnings.warn(
             f"The process for {replica.device} ended ({gone}); the other devices go on without it.",
             RuntimeWarning,
-            stacklevel=6,
+            stacklevel=7,
         )
-
-
-def place_model(folder: Path, device: Devices, dtype: str | None) -> tuple[list[torch.device], str]:
-    """The devices asked for, and the dtype for all of them: where none is named, the one that suits the first."""
-    bound = [compute_options(folder, each, dtype) for each in as_devices(device)]
-    devices = [pick_device(each) for each, _ in bound]
-    if dtype is None and devices[0].type == "cpu" and stated_dtype(folder) == "int8" and can_pack(torch.int8):
-        return devices, "int8"
-    found = [pick_dtype(name, each) for (_, name), each in zip(bound, devices, strict=True)]
-    return devices, str(found[0]).removeprefix("torch.")
-
-
-def as_devices(device: Devices) -> list[str | torch.device | None]:
-    """One device or a list of them as a list; each GPU once, a CPU any number of times."""
-    if device is None or isinstance(device, str | torch.device):
-        return [device]
-    devices = list(map(str, device))
-    if not devices:
-        raise InputError("device is an empty list; give at least one, such as ['cuda:0', 'cuda:1'].")
-    full = [name if ":" in name else f"{name}:0" for name in devices]
-    twice = sorted({name for name in full if full.count(name) > 1 and not name.startswith("cpu")})
-    if twice:
-        raise InputError(f"Each GPU can be given once, but {', '.join(twice)} is twice in {', '.join(devices)}.")
-    return [*devices]
-
-
-def names_of(device: Devices) -> str | list[str] | None:
-    """The same devices as plain strings, which pickle anywhere."""
-    return (
-        device
-        if device is None or isinstance(device, str)
-        else (str(device) if isinstance(device, torch.device) else list(map(str, device)))
-    )
 
 
 def serve(receive: BinaryIO, send: BinaryIO) -> None:

@@ -6,7 +6,7 @@ checkpoint has and what its tensors are called; the arithmetic is here, once.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import cast
 
@@ -174,7 +174,57 @@ class Block(nn.Module):
         return cast(Tensor, self.inner_norm(self.down.product(self.up.product(x_TD, self.activation)), x_TD))
 
 
-class Encoder(nn.Module):
+class TokenEncoder(nn.Module):
+    """Base of what turns a packed batch into token vectors [T, D], whoever computes it."""
+
+    engine = "munjang (packed)"  # who computes it, for people
+    is_exported = False  # a graph without weights that could be saved or trained
+
+    @property
+    def own(self) -> "Encoder | None":
+        """Itself, where it is our packed encoder, whose layers can be trained, cut and measured."""
+        return None
+
+    @property
+    def width(self) -> int:
+        """Components of a token vector."""
+        raise NotImplementedError
+
+    @property
+    def vocab_size(self) -> int:
+        """Rows of the embedding table."""
+        raise NotImplementedError
+
+    @property
+    def table(self) -> nn.Embedding | None:
+        """The embedding table, where it can be exchanged."""
+        return None
+
+    def put_table(self, table: nn.Embedding) -> None:
+        """Exchange the embedding table for one with another vocabulary."""
+        raise NotImplementedError
+
+    @property
+    def max_tokens(self) -> int | None:
+        """Longest text that the positions allow; None: any."""
+        return None
+
+    @property
+    def uncounted_id(self) -> int | None:
+        """Token that takes up no position (RoBERTa's padding); None: every token takes one."""
+        return None
+
+    @property
+    def num_parameters(self) -> int:
+        """Count all weights."""
+        return sum(parameter.numel() for parameter in self.parameters())
+
+    def facts(self) -> dict[str, object]:
+        """Return what `info` shows of this encoder and of no other."""
+        return {}
+
+
+class Encoder(TokenEncoder):
     """Packed ids to one vector per token."""
 
     ends: tuple[Sequence[int], Sequence[int]] = ((), ())  # ids before and behind every text, where they are known
@@ -189,6 +239,44 @@ class Encoder(nn.Module):
         self.blocks = nn.ModuleList(Block(shape, not (shape.is_pre_norm and i == 0)) for i in range(max(own) + 1))
         self.order = own
         self.final_norm = Norm(shape.width, shape.norm_eps, bias=shape.has_norm_bias) if shape.is_pre_norm else None
+
+    @property
+    def own(self) -> "Encoder":
+        return self
+
+    @property
+    def width(self) -> int:
+        return self.shape.width
+
+    @property
+    def vocab_size(self) -> int:
+        return self.shape.vocab_size
+
+    @property
+    def table(self) -> nn.Embedding:
+        return self.embeddings.word
+
+    def put_table(self, table: nn.Embedding) -> None:
+        self.embeddings.word = table
+        self.shape = replace(self.shape, vocab_size=table.num_embeddings)
+
+    @property
+    def max_tokens(self) -> int:
+        return self.shape.max_tokens
+
+    @property
+    def uncounted_id(self) -> int | None:
+        return self.shape.pad_id
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """What decides the result beside the weights."""
+        shape = self.shape
+        sizes = (shape.num_heads, shape.activation, shape.norm_eps, shape.shared, shape.pad_id)
+        return (*sizes, shape.rotary_bases, shape.windows)
+
+    def facts(self) -> dict[str, object]:
+        return {"layers": self.shape.num_layers, "width": self.shape.width, "heads": self.shape.num_heads}
 
     def forward(self, batch: Packed) -> Tensor:
         """Token vectors [T, D] of the last layer."""

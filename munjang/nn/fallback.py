@@ -7,12 +7,13 @@ B texts, L longest text, T tokens without padding, D width, C labels, V words.
 import inspect
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 
 from munjang.errors import CheckpointError, MissingExtra, UnsupportedModel
+from munjang.nn.base import num_multiplied, weights_digest
 from munjang.nn.rectangle import Rectangle
 from munjang.text.packing import Packed
 
@@ -47,13 +48,11 @@ class TransformersModel(Rectangle):
         return self.model(input_ids=padded.ids_BL, attention_mask=mask_BL, **options), padded.places
 
     @property
-    def num_rows(self) -> int:
-        """Rows of the embedding table."""
+    def vocab_size(self) -> int:
         return int(self._embedding.shape[0])
 
     @property
     def width(self) -> int:
-        """Components of a token vector."""
         config: Any = self.model.config
         return int(getattr(config, "hidden_size", None) or self._embedding.shape[1])
 
@@ -98,8 +97,27 @@ class TransformersClassifier(TransformersModel):
         logits_BC: Tensor = self.call(batch)[0].logits.float()
         return logits_BC
 
-    def to_compute(self, device: torch.device, dtype: torch.dtype) -> "TransformersClassifier":
-        """On a device, in `dtype`."""
+    @property
+    def encoder(self) -> TransformersModel:
+        """Itself: transformers keeps the head inside."""
+        return self
+
+    @property
+    def num_outputs(self) -> int:
+        """Labels of a pair."""
+        return int(self.model.config.num_labels)  # type: ignore[union-attr, arg-type]  # transformers' attribute
+
+    @property
+    def num_multiplied(self) -> int:
+        """Weights that every token is multiplied with."""
+        return num_multiplied(self)
+
+    def digest(self) -> str:
+        """Hash the weights and modules."""
+        return weights_digest(self)
+
+    def to_compute(self, device: torch.device, dtype: torch.dtype) -> Self:
+        """Place the model on a device, in `dtype`."""
         return self.to(device, dtype).eval()
 
 
@@ -109,6 +127,15 @@ class CausalScorer(TransformersClassifier):
     def __init__(self, model: nn.Module, pad_id: int, yes: int, no: int | None) -> None:
         super().__init__(model, pad_id)
         self.yes, self.no = yes, no
+
+    @property
+    def num_outputs(self) -> int:
+        return 1
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """What decides the result beside the weights."""
+        return (self.yes, self.no)
 
     def forward(self, batch: Packed) -> Tensor:
         last_B = torch.from_numpy(batch.lengths - 1).clamp(min=0).to(batch.ids_T.device)

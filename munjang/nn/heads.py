@@ -73,6 +73,11 @@ class Dense(nn.Module):
         self.has_residual = has_residual
         self.residual = nn.Linear(width_in, width_out, bias=False) if has_residual and width_in != width_out else None
 
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """What decides the result beside the weights."""
+        return (self.has_residual,)
+
     def forward(self, vectors_BD: Tensor) -> Tensor:
         out: Tensor = self.activation(self.linear(vectors_BD))
         if self.has_residual:
@@ -125,6 +130,16 @@ class ClassificationHead(nn.Module):
         self.activation = activation(shape.activation)
         self.norm = nn.LayerNorm(shape.width, shape.norm_eps, bias=shape.has_norm_bias) if shape.has_norm else None
         self.out = nn.Linear(shape.width, shape.num_labels)
+
+    @property
+    def num_labels(self) -> int:
+        """Columns of the logits."""
+        return self.shape.num_labels
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """What decides the result beside the weights."""
+        return (self.shape.pooling,)
 
     def forward(self, tokens_TD: Tensor, batch: Packed) -> Tensor:
         pooled_BD = pooling.pool(tokens_TD, batch, (self.shape.pooling,)).to(self.dense.weight.dtype)

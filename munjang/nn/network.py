@@ -4,19 +4,22 @@ T tokens of the whole batch, B texts, D width, C labels.
 """
 
 from collections.abc import Sequence
+from typing import Self
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from munjang.nn import pooling
+from munjang.nn.base import num_multiplied, weights_digest
+from munjang.nn.encoder import TokenEncoder
 from munjang.nn.heads import ClassificationHead, Dense, Normalize
 from munjang.nn.int8 import pack as int8
 from munjang.nn.packed import pack_exact
 from munjang.text.packing import Packed
 
 
-class StaticEncoder(nn.Module):
+class StaticEncoder(TokenEncoder):
     """Token embeddings without a network (model2vec, StaticEmbedding): a look-up."""
 
     def __init__(self, weight_VD: Tensor) -> None:
@@ -27,25 +30,73 @@ class StaticEncoder(nn.Module):
         tokens_TD: Tensor = self.embedding(batch.ids_T)
         return tokens_TD
 
+    @property
+    def width(self) -> int:
+        return self.embedding.embedding_dim
 
-class SentenceNetwork(nn.Module):
+    @property
+    def vocab_size(self) -> int:
+        return self.embedding.num_embeddings
+
+    @property
+    def table(self) -> nn.Embedding:
+        return self.embedding
+
+    def put_table(self, table: nn.Embedding) -> None:
+        self.embedding = table
+
+
+class EncoderNetwork(nn.Module):
+    """Base of the networks that put something behind an encoder."""
+
+    def __init__(self, encoder: TokenEncoder) -> None:
+        super().__init__()
+        self.encoder = encoder
+
+    @property
+    def num_multiplied(self) -> int:
+        """Weights that every token is multiplied with."""
+        return num_multiplied(self)
+
+    @property
+    def num_parameters(self) -> int:
+        """All weights."""
+        return sum(parameter.numel() for parameter in self.parameters())
+
+    def digest(self) -> str:
+        """Hash the weights and modules."""
+        return weights_digest(self)
+
+    def place_encoder(self, device: torch.device, dtype: torch.dtype) -> None:
+        """Move the encoder to a device, in the form in which it is computed there."""
+        if dtype == torch.int8:
+            pack_exact(self.encoder.to(device, torch.float32))  # for the sample, and for layers that stay exact
+            int8.pack(self.encoder)
+        else:
+            pack_exact(self.encoder.to(device, dtype))
+
+
+class SentenceNetwork(EncoderNetwork):
     """Encoder, pooling, and what follows it: one vector per text, in fp32."""
 
     def __init__(
-        self, encoder: nn.Module, modes: Sequence[str], tail: Sequence[nn.Module], includes_prompt: bool = True
+        self, encoder: TokenEncoder, modes: Sequence[str], tail: Sequence[nn.Module], includes_prompt: bool = True
     ) -> None:
-        super().__init__()
-        self.encoder = encoder
+        super().__init__(encoder)
         self.modes = pooling.check(modes)
         self.tail = nn.ModuleList(tail)
         self.includes_prompt = includes_prompt
 
-    def forward(self, batch: Packed, is_raw: bool = False) -> Tensor:
-        """Sentence vectors; `is_raw` leaves a Normalize at the end out."""
-        return self.head(self.encoder(batch), batch, is_raw)
+    def forward(self, batch: Packed) -> Tensor:
+        """Return the sentence vectors [B, D]."""
+        return self.head(self.encoder(batch), batch)
+
+    def raw(self, batch: Packed) -> Tensor:
+        """Return the vectors without a Normalize at the end."""
+        return self.head(self.encoder(batch), batch, is_raw=True)
 
     def head(self, tokens_TD: Tensor, batch: Packed, is_raw: bool = False) -> Tensor:
-        """Sentence vectors from token vectors."""
+        """Pool token vectors and run the modules behind; `is_raw` leaves a Normalize at the end out."""
         vectors_BD = pooling.pool(tokens_TD, batch, self.modes)
         for place, module in enumerate(self.tail):
             if is_raw and place == len(self.tail) - 1 and isinstance(module, Normalize):
@@ -58,9 +109,27 @@ class SentenceNetwork(nn.Module):
         """Whether the model's own vectors have unit length."""
         return bool(self.tail) and isinstance(self.tail[-1], Normalize)
 
-    def to_compute(self, device: torch.device, dtype: torch.dtype) -> "SentenceNetwork":
-        """On a device: the encoder in `dtype`, pooling and what follows in fp32."""
-        _place(self.eval(), device, dtype)
+    @property
+    def num_outputs(self) -> int:
+        """Components of a sentence vector."""
+        width = self.encoder.width * len(self.modes)
+        for module in self.tail:
+            width = module.linear.out_features if isinstance(module, Dense) else width
+        return width
+
+    @property
+    def module_names(self) -> list[str]:
+        """Modules behind the pooling, by name."""
+        return [type(module).__name__ for module in self.tail]
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """What decides the result beside the weights."""
+        return (self.modes, self.includes_prompt)
+
+    def to_compute(self, device: torch.device, dtype: torch.dtype) -> Self:
+        """Place the encoder on a device in `dtype`, pooling and what follows in fp32."""
+        self.eval().place_encoder(device, dtype)
         self.tail.to(device, torch.float32)
         pack_exact(self.tail)
         return self
@@ -73,6 +142,18 @@ class ModularHead(nn.Module):
         super().__init__()
         self.modes = pooling.check(modes)
         self.layers = nn.ModuleList(layers)
+
+    @property
+    def num_labels(self) -> int:
+        """Columns of the logits."""
+        last = self.layers[-1]
+        assert isinstance(last, Dense)
+        return last.linear.out_features
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """What decides the result beside the weights."""
+        return (self.modes,)
 
     def forward(self, tokens_TD: Tensor, batch: Packed) -> Tensor:
         values = pooling.pool(tokens_TD, batch, self.modes)
@@ -90,32 +171,28 @@ def new_head(width: int, num_labels: int, dropout: float = 0.1) -> ModularHead:
     return ModularHead(("cls",), [nn.Dropout(dropout), layers[0], nn.Dropout(dropout), layers[1]])
 
 
-class PairNetwork(nn.Module):
+class PairNetwork(EncoderNetwork):
     """Encoder and head: one row of logits per pair, in fp32."""
 
-    def __init__(self, encoder: nn.Module, head: ClassificationHead | ModularHead) -> None:
-        super().__init__()
-        self.encoder, self.head = encoder, head
+    def __init__(self, encoder: TokenEncoder, head: ClassificationHead | ModularHead) -> None:
+        super().__init__(encoder)
+        self.head = head
+
+    @property
+    def num_outputs(self) -> int:
+        """Labels of a pair."""
+        return self.head.num_labels
 
     def forward(self, batch: Packed) -> Tensor:
         logits_BC: Tensor = self.head(self.encoder(batch).float(), batch)
         return logits_BC
 
-    def to_compute(self, device: torch.device, dtype: torch.dtype) -> "PairNetwork":
-        """On a device: the encoder in `dtype`, the head in fp32."""
-        _place(self.eval(), device, dtype)
+    def to_compute(self, device: torch.device, dtype: torch.dtype) -> Self:
+        """Place the encoder on a device in `dtype`, the head in fp32."""
+        self.eval().place_encoder(device, dtype)
         self.head.to(device, torch.float32)
         pack_exact(self.head)
         return self
-
-
-def _place(network: SentenceNetwork | PairNetwork, device: torch.device, dtype: torch.dtype) -> None:
-    """The encoder on a device, in the form in which it is computed there."""
-    if dtype == torch.int8:
-        pack_exact(network.encoder.to(device, torch.float32))  # for the sample, and for layers that stay exact
-        int8.pack(network.encoder)
-    else:
-        pack_exact(network.encoder.to(device, dtype))
 
 
 def finish(vectors_BD: Tensor, truncate_dim: int | None, normalize: bool | None) -> Tensor:

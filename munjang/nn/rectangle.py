@@ -6,8 +6,9 @@ B texts, L longest text, T tokens without padding.
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from munjang.nn.encoder import TokenEncoder
 from munjang.text.packing import Packed
 
 
@@ -21,10 +22,8 @@ class Padded:
     places: tuple[Tensor, Tensor]
 
 
-class Rectangle(nn.Module):
+class Rectangle(TokenEncoder):
     """A network over rectangles behind a packed batch. `used` and `slots` tell how much of its work was padding."""
-
-    engine: str  # who computes it
 
     def __init__(self, pad_id: int) -> None:
         super().__init__()
@@ -54,17 +53,5 @@ class Rectangle(nn.Module):
         """Share of all computed slots that were padding."""
         return 1 - self.used / self.slots if self.slots else 0.0
 
-    @property
-    def num_rows(self) -> int:
-        """Rows of the embedding table."""
-        raise NotImplementedError
-
-    @property
-    def width(self) -> int:
-        """Components of a token vector."""
-        raise NotImplementedError
-
-    @property
-    def max_tokens(self) -> int | None:
-        """How long a text may be; None: any."""
-        raise NotImplementedError
+    def facts(self) -> dict[str, object]:
+        return {"padding": f"{self.waste:.1%} of what was computed so far"}

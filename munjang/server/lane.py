@@ -11,8 +11,8 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
-from munjang.engine.executor import on_one_core
 from munjang.errors import InputError, MunjangError
+from munjang.nn.threads import on_one_core
 
 MAX_RETRY_S = 60  # what a client is asked to wait at most
 LEAST = 64  # tokens that are worth a core of their own; fewer for each, and all cores compute them together

@@ -64,6 +64,7 @@ class Tokenizer:
         self._lock = threading.Lock()
         empty = np.zeros(0, np.int32)
         bare = Template(((empty, empty), (empty, empty)), (0,))
+        self.has_special = has_special
         self.single = self._probe(1) if has_special else bare
         self.around = [ids.tobytes() for ids, _ in self.single.parts]
         self.pair = self._probe(2) if has_special else Template(((empty, empty),) * 3, (0, 0))

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from munjang.engine.pipeline import ahead
+from munjang.engine.ahead import ahead
 from munjang.errors import InputError, MunjangError
 from munjang.progress import Progress
 from munjang.training.chunks import Work, cut

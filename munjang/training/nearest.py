@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from munjang.engine.executor import apart
+from munjang.nn.threads import apart
 from munjang.progress import Progress
 from munjang.types import Floats, Ints
 from munjang.vectors.similarity import unit

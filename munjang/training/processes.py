@@ -13,7 +13,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from munjang.engine.executor import pick_device
+from munjang.engine.devices import pick_device
 from munjang.errors import MissingExtra, MunjangError
 
 

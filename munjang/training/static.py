@@ -79,7 +79,7 @@ def distill_static(
     if len(texts) < 2 * config.dimensions:
         raise InputError(f"{len(texts):,} texts are too few for {config.dimensions} components; give thousands.")
     device = teacher.device
-    counts_V = torch.from_numpy(np.bincount(flat, minlength=checkpoint.vocab_size_of(teacher.model))).to(device)
+    counts_V = torch.from_numpy(np.bincount(flat, minlength=teacher.model.network.encoder.vocab_size)).to(device)
     sentences_ND = torch.from_numpy(teacher.encode(texts, normalize=True, progress=progress)).to(device)
     basis_DK = principal(sentences_ND, config.dimensions)
     weight_VK = start(_pieces(teacher, progress).to(device), counts_V, config.smoothing) @ basis_DK
@@ -122,7 +122,7 @@ def _bodies(teacher: BiEncoder, texts: list[str]) -> tuple[Ids, Ints]:
 
 def _pieces(teacher: BiEncoder, progress: bool | None) -> Tensor:
     """The teacher's vector for every piece alone, between the special tokens of a text [V, D]."""
-    num_pieces = checkpoint.vocab_size_of(teacher.model)
+    num_pieces = teacher.model.network.encoder.vocab_size
     ids = np.arange(num_pieces, dtype=np.int32)
     tokens = teacher.tokenizer.finish(ids, np.ones(num_pieces, np.int64))
     rows = np.split(tokens.ids, np.cumsum(tokens.lengths)[:-1])

@@ -19,7 +19,7 @@ from munjang import __version__
 from munjang.bi_encoder import BiEncoder
 from munjang.cross_encoder import CrossEncoder
 from munjang.data.examples import Examples
-from munjang.engine import calibration
+from munjang.engine import tuning
 from munjang.errors import InputError
 from munjang.evaluation import Settings, check_model, evaluate
 from munjang.evaluation import prepare as prepare_evaluation
@@ -61,7 +61,7 @@ def train(
     holds_folder = output is not None and processes.is_main
     devices = [processes.device] if processes.device.type == "cuda" else []
     folder = Run(output) if holds_folder and output is not None else nullcontext()
-    with folder as run, torch.random.fork_rng(devices), calibration.paused():
+    with folder as run, torch.random.fork_rng(devices), tuning.paused():
         _train(holder, datasets, config, processes, run, output)
     return holder
 

@@ -4,16 +4,16 @@ import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
-from munjang import bi_encoder, checkpoint, cross_encoder
+from munjang import checkpoint
 from munjang.bi_encoder import BiEncoder
 from munjang.checkpoint.describe import RERANK_WEIGHT
 from munjang.cross_encoder import CrossEncoder
-from munjang.engine.executor import pick_dtype
+from munjang.engine.devices import pick_dtype
 from munjang.errors import InputError, UnsupportedModel
 from munjang.nn.encoder import Block, Embeddings, Encoder
 from munjang.nn.heads import ClassificationHead
@@ -22,11 +22,6 @@ from munjang.training.config import TrainConfig
 from munjang.training.prompts import Prompts, learned
 
 Holder = BiEncoder | CrossEncoder
-# what a user may have set on a model since it was loaded; the length is the tokenizer's
-SETTINGS = {
-    kind: tuple(name for name in settings if name not in ("max_length", "ranges"))
-    for kind, settings in ((BiEncoder, bi_encoder.SETTINGS), (CrossEncoder, cross_encoder.SETTINGS))
-}
 
 
 class Trainee:
@@ -67,7 +62,7 @@ class Trainee:
     @property
     def facts(self) -> dict[str, int]:
         """What objectives are built from."""
-        found = {"vocab_size": checkpoint.vocab_size_of(self.model.model)}
+        found = {"vocab_size": self.model.model.network.encoder.vocab_size}
         if isinstance(self.model, BiEncoder):
             found["width"] = self.model.width
         if self.encoder is not None:
@@ -116,7 +111,7 @@ class Trainee:
         tokenizer, config = copy.copy(self.model.tokenizer), _config(self.model)
         model = replace(self.model.model, network=network, tokenizer=tokenizer, config=config, ranges=None)
         made = type(self.model)(model, self.device, pick_dtype(dtype, self.device))
-        for name in SETTINGS[type(self.model)]:
+        for name in set(self.model.settings) - {"max_length", "ranges"}:  # of the tokenizer, and of the weights before
             setattr(made, name, getattr(self.model, name))
         made.prompts, made.default_prompt_name = dict(self.prompts.prompts), self.prompts.default_name
         return made
@@ -130,7 +125,7 @@ class Trainee:
         trained = _merged(copy.deepcopy(self.network))
         model = self.model
         with torch.no_grad():
-            model.network.load_state_dict(trained.state_dict())
+            cast(nn.Module, model.network).load_state_dict(trained.state_dict())
         model.network.to_compute(model.device, model.dtype)
         model.prompts, model.default_prompt_name = dict(self.prompts.prompts), self.prompts.default_name
         model.__dict__.pop("fingerprint", None)  # of the weights before
@@ -147,17 +142,19 @@ def _config(model: Holder) -> dict[str, Any]:
 def _in_float32(model: Holder) -> SentenceNetwork | PairNetwork:
     """A copy of the network; one that computes in 16 bits is read from its folder again, as it has lost digits."""
     if model.dtype in (torch.float32, torch.int8):
-        return copy.deepcopy(model.network).float()
+        return cast(SentenceNetwork | PairNetwork, copy.deepcopy(model.network)).float()
     if model._options is None:
         raise InputError(f"This model is in {model.dtype}; load it with dtype='float32' to train it.")
     folder = checkpoint.resolve(model._options[0])
-    is_cross = isinstance(model, CrossEncoder)
-    loaded = checkpoint.load_cross(folder) if is_cross else checkpoint.load_bi(folder, model.network.modes)
-    network: SentenceNetwork | PairNetwork = loaded.network
-    shapes = [{name: value.shape for name, value in each.state_dict().items()} for each in (network, model.network)]
+    if isinstance(model, BiEncoder):
+        loaded = checkpoint.load_bi(folder, model.network.modes)
+    else:
+        loaded = checkpoint.load_cross(folder)
+    network, held = (cast(SentenceNetwork | PairNetwork, each.network) for each in (loaded, model))
+    shapes = [{name: value.shape for name, value in each.state_dict().items()} for each in (network, held)]
     if shapes[0] != shapes[1]:
         raise InputError(f"This model in {model.dtype} was changed after loading; load it with dtype='float32' first.")
-    for mine, given in zip(network.parameters(), model.network.parameters(), strict=True):
+    for mine, given in zip(network.parameters(), held.parameters(), strict=True):
         mine.requires_grad_(given.requires_grad)
     return network
 

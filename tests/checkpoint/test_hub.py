@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 
 from munjang import BiEncoder, CrossEncoder
-from munjang.engine.onnx import export_onnx
+from munjang.checkpoint.export import export_onnx
 from tests.checkpoint import folders
 
 pytestmark = pytest.mark.filterwarnings("ignore")

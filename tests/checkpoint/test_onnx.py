@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from munjang import BiEncoder, CrossEncoder, checkpoint
+from munjang.checkpoint.export import export_onnx
 from munjang.checkpoint.onnx import write_onnx
-from munjang.engine.onnx import export_onnx
 from munjang.errors import CheckpointError, InputError, MissingExtra
 from tests.checkpoint.folders import TEXTS, copy, difference, edit
 

@@ -169,8 +169,8 @@ def test_choices_are_those_of_the_library(verb: str) -> None:
     from munjang.checkpoint.onnx import DTYPES as ONNX_DTYPES
     from munjang.checkpoint.write import FORMATS
     from munjang.data.tables import READERS
-    from munjang.engine.encoding import LONG
-    from munjang.engine.executor import DTYPES
+    from munjang.engine.devices import DTYPES
+    from munjang.engine.engine import LONG
     from munjang.vectors.precision import PRECISIONS
     from munjang.vectors.similarity import SIMILARITIES
 

@@ -10,7 +10,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 
 from munjang import BiEncoder
-from munjang.engine.onnx import export_onnx
+from munjang.checkpoint.export import export_onnx
 from munjang.nn.cpu import can_pack
 from tests.texts import ENGLISH
 

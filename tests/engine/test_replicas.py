@@ -19,7 +19,10 @@ import pytest
 
 from munjang import BiEncoder, CrossEncoder
 from munjang.cli import main
-from munjang.engine import encoding, pairs, replicas
+from munjang.engine import replicas
+from munjang.engine.devices import pick_device
+from munjang.engine.engine import Encoding
+from munjang.engine.tokenize import Pairs, Texts
 from munjang.errors import InputError, MunjangError, TruncationWarning
 from munjang.types import TokenIds
 from tests.texts import mixed
@@ -49,8 +52,8 @@ def two(folder: Path) -> BiEncoder:
 
 @pytest.fixture(autouse=True)
 def _short_windows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoding, "WINDOW", WINDOW)
-    monkeypatch.setattr(pairs, "WINDOW", WINDOW)
+    monkeypatch.setattr(Texts, "window", WINDOW)
+    monkeypatch.setattr(Pairs, "window", WINDOW)
 
 
 @pytest.fixture
@@ -211,7 +214,7 @@ def test_ctrl_c_drops_what_is_under_way(
     one: BiEncoder, two: BiEncoder, asked: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A window of 20,000 texts in batches of one takes each device 20 s and more."""
-    monkeypatch.setattr(encoding, "WINDOW", 20_000)
+    monkeypatch.setattr(Texts, "window", 20_000)
     texts = [f"{number} fox" for number in range(40_000)]
     at: list[float] = []
 
@@ -226,7 +229,7 @@ def test_ctrl_c_drops_what_is_under_way(
     assert asked == [20_000]
     assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("munjang-replica")]
     (other,) = two._engine.replicas.others  # still there, and waiting
-    found, _ = other.answer((None, TEXTS, encoding.Encoding()))
+    found, _ = other.answer((None, TEXTS, Encoding()))
     np.testing.assert_allclose(found, one.encode(TEXTS), atol=1e-5)
 
 
@@ -256,14 +259,14 @@ def test_refused_devices(folder: Path, devices: list[str], message: str) -> None
 
 
 def test_a_process_that_cannot_load_fails_the_loading() -> None:
-    devices = [replicas.pick_device("cpu")] * 2
+    devices = [pick_device("cpu")] * 2
     with pytest.raises(InputError, match="Unknown device"), replicas.Replicas(_broken, devices, ()) as found:
         started = found
     assert are_gone([started.others[0].process.child.pid])
 
 
 def _broken(device: str) -> Any:
-    return replicas.pick_device(f"no {device}")
+    return pick_device(f"no {device}")
 
 
 # Processes that die, and their end
@@ -290,7 +293,7 @@ def test_one_that_dies_costs_no_text(folder: Path, one: BiEncoder, asked: list[i
 @pytest.mark.parametrize("kind", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_they_end_with_the_process(folder: Path, kind: signal.Signals) -> None:
     code = (
-        "import warnings, munjang.engine.encoding as e; from munjang import BiEncoder; e.WINDOW = 16\n"
+        "import warnings; from munjang.engine.tokenize import Texts; from munjang import BiEncoder; Texts.window = 16\n"
         f"model = BiEncoder.load({str(folder)!r}, ['cpu', 'cpu'], threads=1)\n"
         "print(model._engine.replicas.others[0].process.child.pid, flush=True)\n"
         "texts = [f'fox {n}' for n in range(1000)]\n"
@@ -319,7 +322,7 @@ def test_a_forked_child_leaves_them_alone(one: BiEncoder, two: BiEncoder) -> Non
     expected = one.encode(MANY)
     child = os.fork()
     if not child:
-        is_shared = two._engine.replicas.are_worth(len(MANY), WINDOW)
+        is_shared = two._engine.replicas.are_worth(len(MANY), Encoding())
         os._exit(0 if not is_shared and np.allclose(two.encode(MANY), expected, atol=1e-5) else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     np.testing.assert_allclose(two.encode(MANY), expected, atol=1e-5)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from munjang.bi_encoder import BiEncoder
-from munjang.engine import executor
+from munjang.nn.threads import is_on_one_core
 from munjang.server.batcher import Batcher, Closed
 from munjang.server.embedder import Embedder, Embedding
 from munjang.server.lane import Full, Lane, Limits, Part, Work
@@ -96,7 +96,7 @@ def test_every_core_has_a_batch_of_its_own() -> None:
         go, narrow = threading.Event(), list[bool]()
 
         def compute(parts: Sequence[Part]) -> list[Sequence[Any]]:
-            narrow.append(getattr(executor._here, "is_on_one_core", False))
+            narrow.append(is_on_one_core())
             assert go.wait(10)
             return [[f"<{unit}>" for unit in part.units] for part in parts]
 

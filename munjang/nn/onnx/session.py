@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -47,10 +47,12 @@ class Facts:
 class OnnxModel(Rectangle):
     """A graph file, run by onnxruntime on the CPU. Any number of threads may call it."""
 
+    engine = "onnxruntime (padded)"
+    is_exported = True
+
     def __init__(self, path: Path, facts: Facts, outputs: tuple[str, ...]) -> None:
         super().__init__(facts.pad_id)
-        self.path, self.facts = path, facts
-        self.engine = "onnxruntime (padded)"
+        self.path, self.about = path, facts
         self._sessions: dict[tuple[int, int], Any] = {}
         session = self._session(1)
         self.inputs = [given.name for given in session.get_inputs()]
@@ -99,16 +101,16 @@ class OnnxModel(Rectangle):
         return self.run(batch, TOKENS)
 
     @property
-    def num_rows(self) -> int:
-        return self.facts.num_rows
+    def vocab_size(self) -> int:
+        return self.about.num_rows
 
     @property
     def width(self) -> int:
-        return self.facts.width
+        return self.about.width
 
     @property
     def max_tokens(self) -> int | None:
-        return self.facts.max_tokens
+        return self.about.max_tokens
 
     def check_device(self, device: torch.device) -> None:
         """Refuse what the graph can't run on."""
@@ -116,43 +118,67 @@ class OnnxModel(Rectangle):
             raise InputError(f"An ONNX export runs on the CPU here, not on {device}; load the model itself there.")
 
 
-class OnnxSentences(nn.Module):
-    """A bi-encoder's graph, with the face of SentenceNetwork."""
+class OnnxNetwork(nn.Module):
+    """Base of the two kinds of graphs: what they say of themselves was written beside them."""
+
+    def __init__(self, path: Path, facts: Facts, outputs: tuple[str, ...]) -> None:
+        super().__init__()
+        self.about = facts
+        self.encoder = OnnxModel(path, facts, outputs)
+
+    @property
+    def num_outputs(self) -> int:
+        """Components of a sentence vector, or labels of a pair."""
+        return self.about.num_outputs
+
+    @property
+    def num_multiplied(self) -> int:
+        """Weights that every token is multiplied with."""
+        return self.about.num_linear
+
+    @property
+    def num_parameters(self) -> int:
+        """All weights, which are inside the graph."""
+        return self.about.num_weights
+
+    def digest(self) -> str:
+        """Return the hash of the model that the graph was made of."""
+        return self.about.digest
+
+    def to_compute(self, device: torch.device, dtype: torch.dtype) -> Self:
+        """Check the device; the graph has its own type."""
+        self.encoder.check_device(device)
+        return self.eval()
+
+
+class OnnxSentences(OnnxNetwork):
+    """A bi-encoder's graph."""
 
     def __init__(self, path: Path, facts: Facts) -> None:
-        super().__init__()
-        self.is_unit = bool(facts.modules) and facts.modules[-1] == "Normalize"
-        self.encoder = OnnxModel(path, facts, (VECTORS, *([RAW] if self.is_unit else []), TOKENS))
+        is_unit = bool(facts.modules) and facts.modules[-1] == "Normalize"
+        super().__init__(path, facts, (VECTORS, *([RAW] if is_unit else []), TOKENS))
+        self.is_unit = is_unit
         self.modes, self.module_names = facts.modes, list(facts.modules)
         self.includes_prompt = facts.includes_prompt
-        self.num_linear = facts.num_linear
-
-    def forward(self, batch: Packed, is_raw: bool = False) -> Tensor:
-        """Sentence vectors; `is_raw` leaves a Normalize at the end out."""
-        return self.encoder.run(batch, RAW if is_raw and self.is_unit else VECTORS)
-
-    def to_compute(self, device: torch.device, dtype: torch.dtype) -> "OnnxSentences":
-        """As it is: the graph has its own type."""
-        self.encoder.check_device(device)
-        return self.eval()
-
-
-class OnnxPairs(nn.Module):
-    """A cross-encoder's graph, with the face of PairNetwork."""
-
-    def __init__(self, path: Path, facts: Facts) -> None:
-        super().__init__()
-        self.encoder = OnnxModel(path, facts, (LOGITS,))
-        self.num_linear = facts.num_linear
 
     def forward(self, batch: Packed) -> Tensor:
-        """Logits [B, C]."""
-        return self.encoder.run(batch, LOGITS)
+        """Return the sentence vectors [B, D]."""
+        return self.encoder.run(batch, VECTORS)
 
-    def to_compute(self, device: torch.device, dtype: torch.dtype) -> "OnnxPairs":
-        """As it is: the graph has its own type."""
-        self.encoder.check_device(device)
-        return self.eval()
+    def raw(self, batch: Packed) -> Tensor:
+        """Return the vectors without a Normalize at the end."""
+        return self.encoder.run(batch, RAW if self.is_unit else VECTORS)
+
+
+class OnnxPairs(OnnxNetwork):
+    """A cross-encoder's graph."""
+
+    def __init__(self, path: Path, facts: Facts) -> None:
+        super().__init__(path, facts, (LOGITS,))
+
+    def forward(self, batch: Packed) -> Tensor:
+        """Return the logits [B, C]."""
+        return self.encoder.run(batch, LOGITS)
 
 
 def open_session(path: Path, threads: int, is_careful: bool = False) -> Any:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from munjang.bi_encoder import SETTINGS, BiEncoder
+from munjang.bi_encoder import BiEncoder
 from munjang.data.examples import Examples
 from munjang.errors import InputError
 from munjang.training.config import TrainConfig
@@ -71,7 +71,7 @@ def copy_of(model: BiEncoder) -> BiEncoder:
     inner = replace(model.model, network=copy.deepcopy(model.network), tokenizer=copy.copy(model.tokenizer))
     threads = None if model._options is None else model._options[3]
     made = BiEncoder(inner, model.device, model.dtype, threads)
-    for name in SETTINGS:
+    for name in BiEncoder.settings:
         setattr(made, name, getattr(model, name))
     made._options = model._options  # training reads the weights of a 16-bit model from its folder again
     return made

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from munjang.bi_encoder import BiEncoder
-from munjang.engine.executor import pick_device
+from munjang.engine.devices import pick_device
 from munjang.errors import InputError
 from munjang.tasks.pairs.paraphrases import Pairs
 from munjang.tasks.vectors import check_same_width, unit_vectors

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from munjang.engine.executor import apart, set_threads
+from munjang.nn.threads import apart, set_threads
 
 SAMPLE = 1024  # rows of each side, to see how many pairs a bound lets through
 BASIS_SAMPLE = 16_384  # rows that decide the directions

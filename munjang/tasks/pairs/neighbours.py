@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from munjang.engine.executor import pick_device
+from munjang.engine.devices import pick_device
 from munjang.errors import InputError
 from munjang.tasks.pairs.paraphrases import prepared
 from munjang.tasks.pairs.scan import scan

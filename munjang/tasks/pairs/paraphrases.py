@@ -18,8 +18,9 @@ import torch
 from torch import Tensor
 
 from munjang.bi_encoder import BiEncoder
-from munjang.engine.executor import apart, pick_device
+from munjang.engine.devices import pick_device
 from munjang.errors import InputError
+from munjang.nn.threads import apart
 from munjang.tasks.pairs.best import Best
 from munjang.tasks.pairs.bounds import Bounds, bounds
 from munjang.tasks.pairs.cells import cell_tiles

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from munjang.engine.executor import set_threads
+from munjang.nn.threads import set_threads
 from munjang.progress import Progress
 from munjang.tasks.pairs.bounds import Bounds
 from munjang.types import Bools, Floats, Ints

@@ -10,14 +10,12 @@ import numpy as np
 import torch
 from torch import nn
 
-from munjang.checkpoint.describe import encoder_of, max_tokens_of, vocab_size_of
 from munjang.checkpoint.model import Model
 from munjang.checkpoint.onnx import open_graph, write_onnx
 from munjang.checkpoint.place import write_folder
-from munjang.engine.executor import apart
 from munjang.errors import CheckpointError
-from munjang.nn.encoder import Encoder
 from munjang.nn.network import SentenceNetwork
+from munjang.nn.threads import apart
 from munjang.text.flat import cumulative, gather
 from munjang.text.packing import Packed, pack
 from munjang.text.tokenizer import Tokens
@@ -92,11 +90,11 @@ def compare(model: Model, graph: nn.Module) -> Agreement:
 
 def sample(model: Model) -> Packed:
     """Sentences or pairs of them, and random ids of many lengths up to the longest that the model reads."""
-    tokens, encoder, random = _tokens(model), encoder_of(model), np.random.default_rng(SEED)
-    limits = (LONGEST, model.tokenizer.max_length, max_tokens_of(encoder))
+    tokens, encoder, random = _tokens(model), model.network.encoder, np.random.default_rng(SEED)
+    limits = (LONGEST, model.tokenizer.max_length, encoder.max_tokens)
     most = min(limit for limit in limits if limit is not None)
     lengths = np.unique(np.geomspace(1, most, 24).astype(np.int64))
-    ids = random.integers(0, vocab_size_of(model), int(lengths.sum()), np.int32)
+    ids = random.integers(0, model.network.encoder.vocab_size, int(lengths.sum()), np.int32)
     types = tokens.types
     if types is not None:
         types = np.concatenate([types, random.integers(0, int(types.max()) + 1, len(ids), np.int32)])
@@ -104,7 +102,7 @@ def sample(model: Model) -> Packed:
         np.concatenate([tokens.ids, ids]),
         np.concatenate([tokens.lengths, lengths]),
         types,
-        pad_id=encoder.shape.pad_id if isinstance(encoder, Encoder) else None,
+        pad_id=encoder.uncounted_id,
     )
 
 

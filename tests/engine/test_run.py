@@ -14,28 +14,20 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from munjang import BiEncoder, CrossEncoder
-from munjang.engine import encoding
-from munjang.engine import executor as executors
-from munjang.engine.executor import SMALLEST, Executor, pick_device, pick_dtype
+from munjang.engine.devices import pick_device, pick_dtype
+from munjang.engine.run import MIN_TOKENS_TO_SHARE, Executor
+from munjang.engine.tokenize import Texts
 from munjang.errors import InputError, MunjangError
+from munjang.nn import threads as torch_threads
 from munjang.progress import Progress
-from munjang.text.packing import Packed, pack
+from munjang.text.packing import Packed
+from tests.engine.networks import CPU, batch_of, first_ids, mean_of_ids, submit
 from tests.texts import mixed
 
-CPU = torch.device("cpu")
 TEXTS = mixed(60, longest=25)
-
-
-def batch_of(lengths: list[int]) -> Packed:
-    return pack(np.arange(sum(lengths), dtype=np.int32), np.array(lengths, np.int64))
-
-
-def first_ids(batch: Packed) -> Tensor:
-    """A network as small as can be: the first id of each text."""
-    return batch.ids_T[batch.starts_B[:-1].long()].float()[:, None]
 
 
 def ours() -> list[threading.Thread]:
@@ -77,16 +69,16 @@ def test_workers_use_what_was_asked_for() -> None:
         time.sleep(0.02)
         return first_ids(batch)
 
-    executor = Executor(nn.Identity(), CPU, threads=3)
-    executor.num_weights = 10**9  # as if the network were large: a lone batch is worth all threads
-    executor.submit(batch_of([2]), forward).result()
-    for future in [executor.submit(batch_of([2]), forward, is_one_of_many=True) for _ in range(9)]:
+    executor = Executor(mean_of_ids(), CPU, threads=3)
+    executor.num_multiplied = 10**9  # as if the network were large: a lone batch is worth all threads
+    submit(executor, batch_of([2]), forward).result()
+    for future in [submit(executor, batch_of([2]), forward, is_one_of_many=True) for _ in range(9)]:
         future.result()
     assert {threads for _, threads in seen[:1]} == {3}
     assert {threads for _, threads in seen[1:]} == {1}
     assert len({name for name, _ in seen[1:]}) == 3  # one batch a core
-    executor.num_weights = 1
-    executor.submit(batch_of([2]), forward).result()
+    executor.num_multiplied = 1
+    submit(executor, batch_of([2]), forward).result()
     assert seen[-1][1] == 1  # too little work to share
 
 
@@ -101,8 +93,8 @@ def test_grad_mode_is_the_callers(tiny_bert: Path, is_enabled: bool) -> None:
 
 
 def test_the_network_runs_without_gradients() -> None:
-    executor, weight = Executor(nn.Identity(), CPU), torch.ones(1, requires_grad=True)
-    found = executor.submit(batch_of([2]), lambda batch: first_ids(batch) * weight).result().wait()
+    executor, weight = Executor(mean_of_ids(), CPU), torch.ones(1, requires_grad=True)
+    found = submit(executor, batch_of([2]), lambda batch: first_ids(batch) * weight).result().wait()
     assert not found.requires_grad
     assert not executor.call(lambda: weight * 2).requires_grad
 
@@ -162,7 +154,7 @@ def test_an_error_in_the_network_reaches_the_caller(tiny_bert: Path, monkeypatch
 
 def test_an_error_that_is_held_holds_no_thread(tiny_bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = BiEncoder.load(tiny_bert, threads=2)
-    monkeypatch.setattr(encoding, "WINDOW", 8)
+    monkeypatch.setattr(Texts, "window", 8)
 
     def broken(bar: Progress, n: int) -> None:
         raise OSError("no terminal")
@@ -238,7 +230,7 @@ class TestFork:
         model = BiEncoder.load(tiny_bert)
         expected = model.encode(TEXTS)
         engine = model._engine.executor
-        held = [executors._lock_of(engine._locks), executors._lock_of(executors._setting)]
+        held = [torch_threads.lock_of(engine._locks), torch_threads.lock_of(torch_threads._setting)]
         for lock in held:
             lock.acquire()
         try:
@@ -316,15 +308,15 @@ def test_cross_encoders_pickle_too(make: Callable[..., Path]) -> None:
 
 
 def test_budgets() -> None:
-    executor = Executor(nn.Identity(), CPU, threads=4)
-    assert executor.budget(100) == SMALLEST
-    assert executor.budget(4 * 1000) == 1000  # a batch for every core
-    assert executor.budget(10**6) == 2048
-    assert executor.budget(10**6, asked=7) == 7
+    executor = Executor(mean_of_ids(), CPU, threads=4)
+    assert executor.budget(100).tokens == MIN_TOKENS_TO_SHARE
+    assert executor.budget(4 * 1000).tokens == 1000  # a batch for every core
+    assert executor.budget(10**6).tokens == 2048
+    assert executor.budget(10**6, asked=7).tokens == 7
     with pytest.raises(InputError, match="batch_tokens must be at least 1, not -3"):
         executor.budget(10, asked=-3)
     with pytest.raises(InputError, match="threads must be at least 1, not 0"):
-        Executor(nn.Identity(), CPU, threads=0)
+        Executor(mean_of_ids(), CPU, threads=0)
 
 
 def test_devices_and_dtypes() -> None:
@@ -350,23 +342,23 @@ def test_devices_and_dtypes() -> None:
 
 def test_on_one_core_nothing_is_divided_and_others_are_not_touched() -> None:
     """Enough tokens for both cores stay one batch of a narrow thread; another thread still has all cores."""
-    executor = Executor(nn.Identity(), CPU, threads=2)
+    executor = Executor(mean_of_ids(), CPU, threads=2)
     seen: list[int] = []
 
     def network(batch: Packed) -> Tensor:
         seen.append(torch.get_num_threads())
         return first_ids(batch)
 
-    batch, elsewhere = batch_of([SMALLEST] * 3), list[int]()
-    executor.num_weights = 10**9  # no lone batch is small
-    assert executor.budget(3 * SMALLEST) < 3 * SMALLEST
-    with executors.on_one_core():
-        assert executor.budget(3 * SMALLEST) == 3 * SMALLEST
-        executor.submit(batch, network).result()
+    batch, elsewhere = batch_of([MIN_TOKENS_TO_SHARE] * 3), list[int]()
+    executor.num_multiplied = 10**9  # no lone batch is small
+    assert executor.budget(3 * MIN_TOKENS_TO_SHARE).tokens < 3 * MIN_TOKENS_TO_SHARE
+    with torch_threads.on_one_core():
+        assert executor.budget(3 * MIN_TOKENS_TO_SHARE).tokens == 3 * MIN_TOKENS_TO_SHARE
+        submit(executor, batch, network).result()
         thread = threading.Thread(target=lambda: elsewhere.append(executor.num_sharing))
         thread.start()
         thread.join()
-    executor.submit(batch, network).result()
+    submit(executor, batch, network).result()
     assert seen == [1, 2]
     assert elsewhere == [2]
     assert executor.num_sharing == 2

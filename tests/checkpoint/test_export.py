@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from munjang import BiEncoder, CrossEncoder, TokenIds
-from munjang.engine.onnx import Agreement, export_onnx
+from munjang.checkpoint.export import Agreement, export_onnx
 from munjang.errors import CheckpointError, InputError, UnsupportedModel
 from munjang.nn.onnx.session import open_session
 from tests.checkpoint.folders import change_weights, copy

@@ -6,13 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from munjang import BiEncoder
-from munjang.engine.executor import Executor
+from munjang.engine.run import Executor
 from munjang.errors import MunjangError
 from munjang.text.packing import Packed
-from tests.engine.test_executor import CPU, TEXTS, batch_of, first_ids
+from tests.engine.networks import CPU, batch_of, first_ids, mean_of_ids, submit
+from tests.engine.test_run import TEXTS
 
 
 class Small:
@@ -29,23 +30,23 @@ class Small:
 
 
 def test_out_of_memory_halves_and_remembers() -> None:
-    executor, network = Executor(nn.Identity(), CPU), Small(holds=20)
+    executor, network = Executor(mean_of_ids(), CPU), Small(holds=20)
     batch = batch_of([9, 9, 9, 9, 9, 9, 9, 9])
-    found = executor.submit(batch, network).result().wait()
+    found = submit(executor, batch, network).result().wait()
     assert torch.equal(found, first_ids(batch))
     assert network.batches == [72, 36, 18, 18, 36, 18, 18]
     assert executor.limit == 18
-    assert executor.budget(1000) == 18
-    assert executor.budget(1000, asked=500) == 18
-    executor.submit(batch_of([30, 30]), Small(holds=40)).result()
+    assert executor.budget(1000).tokens == 18
+    assert executor.budget(1000, asked=500).tokens == 18
+    submit(executor, batch_of([30, 30]), Small(holds=40)).result()
     assert executor.limit == 18  # a larger batch that fails says nothing new
 
 
 def test_one_text_too_large() -> None:
-    executor, network = Executor(nn.Identity(), CPU), Small(holds=20)
+    executor, network = Executor(mean_of_ids(), CPU), Small(holds=20)
     with pytest.raises(MunjangError, match="One text of 30 tokens does not fit into the memory of cpu; lower"):
-        executor.submit(batch_of([30, 5]), network).result()
-    assert torch.equal(executor.submit(batch_of([5]), network).result().wait(), torch.tensor([[0.0]]))
+        submit(executor, batch_of([30, 5]), network).result()
+    assert torch.equal(submit(executor, batch_of([5]), network).result().wait(), torch.tensor([[0.0]]))
 
 
 def test_out_of_memory_in_a_whole_encode(tiny_bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:

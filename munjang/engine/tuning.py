@@ -1,7 +1,7 @@
-"""How many tokens a batch should have on this machine: measured once for each kind of network, and kept.
+"""Tuning: measure how many tokens a batch should have on this machine, once for each kind of network, and keep it.
 
 Kept in `budgets.json` under $XDG_CACHE_HOME/munjang (~/.cache/munjang); where that can't be written, for this process.
-MUNJANG_CALIBRATE=0 turns it off: the numbers of engine/executor.py are taken then. A training is never interrupted by
+MUNJANG_TUNE=0 turns it off: the numbers of engine/run.py are taken then. A training is never interrupted by
 it, nor are the evaluations in between: what it holds in memory would be measured too.
 """
 
@@ -13,23 +13,23 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import torch
-from torch import nn
 
 from munjang.engine.measure import processor
+from munjang.nn.base import Network
 from munjang.nn.encoder import Encoder
 
-SWITCH = "MUNJANG_CALIBRATE"
-GAIN = 1.03  # a larger batch takes more memory: it has to be worth it
-TURNS = 3
-ENOUGH_S = 2.0  # no third turn after this
-LONGEST_S = 5.0  # of a turn: a network that takes longer fills a core with the smallest batch, and Ctrl-C would wait
+SWITCH = "MUNJANG_TUNE"
+MIN_GAIN = 1.03  # a larger batch takes more memory: it has to be worth it
+MAX_TURNS = 3
+MAX_TOTAL_S = 2.0  # no third turn after this
+MAX_TURN_S = 5.0  # of a turn: a network that takes longer fills a core with the smallest batch, and Ctrl-C would wait
 _known: dict[str, int] = {}
 _locks: dict[int, threading.Lock] = {}  # by process: in a forked child, the parent's may be held for ever
 _pauses: list[object] = []
 
 
 def is_on() -> bool:
-    """Whether measuring is allowed, and now."""
+    """Return whether measuring is allowed now."""
     return os.environ.get(SWITCH, "1") != "0" and not _pauses
 
 
@@ -44,19 +44,19 @@ def paused() -> Iterator[None]:
 
 
 def path() -> Path:
-    """Where the numbers are kept."""
+    """Return the file that keeps the numbers."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "munjang" / "budgets.json"
 
 
 def key_of(encoder: Encoder, device: torch.device, num_workers: int, packed: str) -> str:
-    """What the best number depends on: the machine, the software, the network's shape and how it is computed."""
+    """Name what the best number depends on: machine, software, the network's shape and how it is computed."""
     shape = encoder.shape
     size = f"{shape.num_layers}x{shape.width}x{shape.inner_width}"
     return f"{processor(device)}, {num_workers} workers, torch {torch.__version__}, {size}, {packed}"
 
 
 def find(key: str, candidates: Sequence[int], measure: Callable[[int], float]) -> int:
-    """The smallest candidate whose rate is within 3 % of the best, from what is kept or measured now."""
+    """Return the smallest candidate whose rate is within 3 % of the best, kept or measured now."""
     with _locks.setdefault(os.getpid(), threading.Lock()):
         if key not in _known:
             kept = _read().get(key)
@@ -65,38 +65,38 @@ def find(key: str, candidates: Sequence[int], measure: Callable[[int], float]) -
             else:
                 rates = _in_turns(candidates, measure)
                 best = max(rates.values())
-                _known[key] = next(candidate for candidate in sorted(rates) if rates[candidate] * GAIN >= best)
+                _known[key] = next(candidate for candidate in sorted(rates) if rates[candidate] * MIN_GAIN >= best)
                 _write(key, _known[key])
         return _known[key]
 
 
 def _in_turns(candidates: Sequence[int], measure: Callable[[int], float]) -> dict[int, float]:
-    """The best rate of each; in turns, so that a machine that is busy for a while is so for all of them.
+    """Measure the best rate of each; in turns, so that a machine that is busy for a while is so for all of them.
 
     Two turns at least: in the first one kernels may be compiled and memory asked for.
     """
     first = min(candidates)
     rates = {first: measure(first)}
-    if sum(candidates) / rates[first] > LONGEST_S:
+    if sum(candidates) / rates[first] > MAX_TURN_S:
         rates[first] = max(rates[first], measure(first))
-        if sum(candidates) / rates[first] > LONGEST_S:
+        if sum(candidates) / rates[first] > MAX_TURN_S:
             return rates
     taken_s = 0.0
-    for turn in range(TURNS):
+    for turn in range(MAX_TURNS):
         for candidate in candidates:
             rate = measure(candidate)
             taken_s += candidate / rate
             rates[candidate] = max(rates.get(candidate, 0.0), rate)
-        if turn and taken_s > ENOUGH_S:
+        if turn and taken_s > MAX_TOTAL_S:
             break
     return rates
 
 
-def how_packed(network: nn.Module) -> str:
-    """fp32, bf16, int8: what the layers are computed in."""
-    packings = {type(getattr(module, "packed", None)).__name__ for module in network.modules()}
-    dtype = next((str(parameter.dtype).removeprefix("torch.") for parameter in network.parameters()), "")
-    return "int8 in fixed ranges" if "Fixed" in packings else "int8" if "Int8" in packings else dtype
+def how_packed(network: Network) -> str:
+    """Name what the layers are computed in: their dtype, and how their weights are packed where they are."""
+    packings = sorted({type(module.packed).__name__ for module in network.modules() if getattr(module, "packed", None)})
+    dtypes = sorted({str(weight.dtype) for module in network.modules() for weight in module.parameters(recurse=False)})
+    return " ".join([*dtypes, *packings])
 
 
 def _read() -> dict[str, int]:

@@ -10,10 +10,12 @@ import pytest
 import torch
 
 from munjang import BiEncoder, TrainConfig, train
-from munjang.engine import calibration, executor
-from munjang.engine.calibration import find
+from munjang.engine import run as running
+from munjang.engine import tuning
+from munjang.engine.tuning import find
 from munjang.nn.sample import sample
 from munjang.text.packing import Packed
+from tests.engine.networks import submit
 from tests.texts import mixed
 
 
@@ -21,8 +23,8 @@ from tests.texts import mixed
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache of the test's own, and nothing known yet."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.delenv(calibration.SWITCH, raising=False)
-    monkeypatch.setattr(calibration, "_known", {})
+    monkeypatch.delenv(tuning.SWITCH, raising=False)
+    monkeypatch.setattr(tuning, "_known", {})
     return tmp_path / "cache" / "munjang" / "budgets.json"
 
 
@@ -39,11 +41,11 @@ def test_the_smallest_of_the_best_is_found_once_and_kept(elsewhere: Path, monkey
     measure = rates({1: 50.0, 2: 99.0, 4: 100.0}, asked)
     assert find("here", (1, 2, 4), measure) == 2  # type: ignore[arg-type]
     assert find("here", (1, 2, 4), measure) == 2  # type: ignore[arg-type]
-    assert asked == [1, *[1, 2, 4] * calibration.TURNS]
+    assert asked == [1, *[1, 2, 4] * tuning.MAX_TURNS]
     assert json.loads(elsewhere.read_text()) == {"here": 2}
-    monkeypatch.setattr(calibration, "_known", {})  # another process
+    monkeypatch.setattr(tuning, "_known", {})  # another process
     assert find("here", (1, 2, 4), measure) == 2  # type: ignore[arg-type]
-    assert asked == [1, *[1, 2, 4] * calibration.TURNS]
+    assert asked == [1, *[1, 2, 4] * tuning.MAX_TURNS]
     assert find("there", (1, 4), measure) == 4  # type: ignore[arg-type]
     assert json.loads(elsewhere.read_text()) == {"here": 2, "there": 4}
     assert list(elsewhere.parent.iterdir()) == [elsewhere]
@@ -82,15 +84,15 @@ def test_a_home_that_can_not_be_written(tmp_path: Path, monkeypatch: pytest.Monk
 def test_encoding_measures_when_there_is_enough_to_do(
     tiny_bert: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(executor, "WORTH", 1)
+    monkeypatch.setattr(running, "MIN_BATCHES_TO_TUNE", 1)
     model, texts = BiEncoder.load(tiny_bert, device="cpu"), mixed(400, longest=30)
     few = model.encode(texts[:5])
     assert not elsewhere.exists()
     vectors = model.encode(texts)
     ((key, budget),) = json.loads(elsewhere.read_text()).items()
     assert f"torch {torch.__version__}" in key
-    assert "3x32x48, float32" in key
-    assert budget in executor.CANDIDATES["cpu"]
+    assert "3x32x48, torch.float32" in key
+    assert budget in running.CANDIDATE_BUDGETS["cpu"]
     assert model._engine.executor._budget == budget
     assert np.abs(vectors[:5] - few).max() < 1e-5
 
@@ -107,7 +109,7 @@ def test_batches_on_their_way_are_not_measured_too(tiny_bert: Path) -> None:
 
     run._rate(model.network.encoder, 1024)  # type: ignore[arg-type]
     alone = run._rate(model.network.encoder, 1024)  # type: ignore[arg-type]
-    waiting = [run.submit(batch, other, is_one_of_many=True) for _ in range(4)]
+    waiting = [submit(run, batch, other, is_one_of_many=True) for _ in range(4)]
     started = time.monotonic()
     beside = run._rate(model.network.encoder, 1024)  # type: ignore[arg-type]
     assert time.monotonic() - started > 0.4  # it did wait: 1,024 tokens in that time would be 2,560 a second
@@ -117,17 +119,17 @@ def test_batches_on_their_way_are_not_measured_too(tiny_bert: Path) -> None:
 
 
 def test_off_by_the_environment(tiny_bert: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(executor, "WORTH", 0)
-    monkeypatch.setenv(calibration.SWITCH, "0")
+    monkeypatch.setattr(running, "MIN_BATCHES_TO_TUNE", 0)
+    monkeypatch.setenv(tuning.SWITCH, "0")
     model = BiEncoder.load(tiny_bert, device="cpu")
     model.encode(mixed(400, longest=30))
     assert model._engine.executor._budget is None
     assert not elsewhere.exists()
-    assert os.environ[calibration.SWITCH] == "0"
+    assert os.environ[tuning.SWITCH] == "0"
 
 
 def test_never_in_training(tiny_bert: Path, elsewhere: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(executor, "WORTH", 0)
+    monkeypatch.setattr(running, "MIN_BATCHES_TO_TUNE", 0)
     texts = mixed(80, longest=30)
     rows = [f"{a}\t{b}\t{place % 6}" for place, (a, b) in enumerate(zip(texts[::2], texts[1::2], strict=True))]
     for name in ("train", "dev"):

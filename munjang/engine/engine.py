@@ -1,0 +1,239 @@
+"""The engine: one loop from texts or pairs to rows, tokenize -> pack -> run -> place.
+
+`Encoding` and `Scoring` say what one call of `encode` or `predict` wants; `Engine.part` is the loop. Wrappers around
+its steps stand in files of their own: ahead.py (threads that tokenize and pack the next windows), replicas.py (more
+devices), graphs.py (CUDA graphs), tuning.py (the size of a batch).
+
+D columns of a row.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from munjang.engine.ahead import items_ahead
+from munjang.engine.pack import Batch, pack_window
+from munjang.engine.place import Averages, Converted, DeviceRows, HostRows, Place, TokenRows, spread
+from munjang.engine.replicas import Replicas
+from munjang.engine.run import Executor
+from munjang.engine.tokenize import Pairs, ReadyIds, Texts, Units
+from munjang.errors import InputError, unknown
+from munjang.nn.base import Network, VectorNetwork
+from munjang.progress import Progress
+from munjang.text.packing import Packed
+from munjang.text.tokenizer import Tokenizer
+from munjang.types import Bools, Floats, Ints, TokenIds
+from munjang.vectors.precision import quantize
+
+MIN_WINDOWS_FOR_PROCESSES = 8  # beside a GPU: fewer are not worth starting processes that tokenize
+LONG = ("truncate", "average", "error")
+OUTPUTS = ("numpy", "torch", "tokens")
+
+
+class Call(Protocol):
+    """What one call computes, and how."""
+
+    @property
+    def name(self) -> str:
+        """A verb in -ing, for the progress bar."""
+
+    @property
+    def window(self) -> int:
+        """Units tokenized together: what a device gets is a multiple of it."""
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether rows may come from another process, and so from another device."""
+
+    @property
+    def batch_tokens(self) -> int | None:
+        """Tokens of a batch; None: what suits the device."""
+
+    def units(self, items: Any, engine: "Engine") -> Units:
+        """Wrap the items, to be tokenized window by window."""
+
+    def forward(self, network: Any) -> Callable[[Packed], Tensor]:
+        """Pick what of the network computes a batch; CUDA graphs compute the network itself."""
+
+    def finish(self, results: Tensor) -> Tensor:
+        """Change the results of a batch on the device."""
+
+    def place(self, num_units: int, engine: "Engine") -> Place:
+        """Make the place where results are collected."""
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """Options of one call of `encode`."""
+
+    prompt: str = ""
+    normalize: bool | None = None
+    truncate_dim: int | None = None
+    precision: str = "float32"
+    long: str = "truncate"
+    batch_tokens: int | None = None
+    output: str = "numpy"
+    ranges: Floats | None = None
+    name = "encoding"
+
+    def __post_init__(self) -> None:
+        if self.long not in LONG:
+            raise unknown("long", self.long, LONG)
+        if self.output not in OUTPUTS:
+            raise unknown("output", self.output, OUTPUTS)
+        if self.output == "tokens" and (self.precision, self.truncate_dim, self.long) != ("float32", None, "truncate"):
+            raise InputError(
+                "output='tokens' gives the token vectors as they are: no precision, truncate_dim or long with it."
+            )
+
+    @property
+    def window(self) -> int:
+        return Texts.window
+
+    @property
+    def is_shared(self) -> bool:
+        return self.output == "numpy"
+
+    def units(self, items: list[str] | TokenIds, engine: "Engine") -> Units:
+        vocab_size = engine.network.encoder.vocab_size
+        if isinstance(items, TokenIds):
+            return ReadyIds(items, vocab_size, engine.tokenizer.max_length)
+        if len(items) > (MIN_WINDOWS_FOR_PROCESSES - 1) * Texts.window and engine.executor.device.type == "cuda":
+            engine.tokenizer.start_processes(engine.executor.num_tokenizers)
+        includes_prompt = engine.network.includes_prompt
+        return Texts(items, engine.tokenizer, vocab_size, self.prompt, self.long, includes_prompt)
+
+    def forward(self, network: VectorNetwork) -> Callable[[Packed], Tensor]:
+        if self.output == "tokens":
+            return network.encoder
+        return network.raw if self.normalize is False else network
+
+    def finish(self, results: Tensor) -> Tensor:
+        """Keep leading components only (Matryoshka), then make the length one if asked."""
+        vectors_BD = results.float()
+        if self.truncate_dim is not None:
+            vectors_BD = vectors_BD[:, : self.truncate_dim]
+        return F.normalize(vectors_BD, dim=-1) if self.normalize else vectors_BD
+
+    def place(self, num_units: int, engine: "Engine") -> Place:
+        device, dimension = engine.executor.device, self.truncate_dim or engine.network.num_outputs
+        is_on_gpu = device.type != "cpu"
+        place: Place
+        if self.output == "tokens":
+            return TokenRows(num_units)
+        if self.long == "average":
+            place = Averages(num_units, dimension, self._is_unit(engine.network))
+        elif self.output == "torch" and is_on_gpu:
+            place = DeviceRows(num_units, dimension, device)
+        else:
+            place = HostRows(num_units, dimension, device.type == "cuda")
+        if self.precision == "float32" and (self.output == "numpy" or place.keeps_device):
+            return place
+        return Converted(place, partial(self._convert, device=device))
+
+    def _is_unit(self, network: VectorNetwork) -> bool:
+        return bool(self.normalize) or (self.normalize is None and network.is_unit and self.truncate_dim is None)
+
+    def _convert(self, rows: Any, device: torch.device) -> Any:
+        codes = quantize(rows.cpu().numpy() if isinstance(rows, Tensor) else rows, self.precision, self.ranges)
+        return torch.from_numpy(codes).to(device) if self.output == "torch" else codes
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """Options of one call of `predict`: pairs to logits."""
+
+    batch_tokens: int | None = None
+    name = "scoring"
+    is_shared = True
+
+    @property
+    def window(self) -> int:
+        return Pairs.window
+
+    def units(self, items: list[tuple[str, str]], engine: "Engine") -> Units:
+        return Pairs(items, engine.tokenizer, engine.network.encoder.vocab_size, engine.executor.num_tokenizers)
+
+    def forward(self, network: Network) -> Callable[[Packed], Tensor]:
+        return network
+
+    def finish(self, results: Tensor) -> Tensor:
+        return results.float()
+
+    def place(self, num_units: int, engine: "Engine") -> Place:
+        return HostRows(num_units, engine.network.num_outputs)
+
+
+@dataclass(frozen=True)
+class Computed:
+    """Rows of distinct items, and which of them each item of the call is."""
+
+    rows: Any
+    is_cut: Bools  # which distinct items were too long
+    row_of: Ints | None = None  # None: all items are distinct
+
+    @property
+    def num_cut(self) -> int:
+        """Items that were too long, counted as often as they came."""
+        return int((self.is_cut if self.row_of is None else self.is_cut[self.row_of]).sum())
+
+    def spread(self, rows: Any = None) -> Any:
+        """Return a row for every item: those computed, or others made of them one by one."""
+        rows = self.rows if rows is None else rows
+        return rows if self.row_of is None else spread(rows, self.row_of)
+
+
+@dataclass
+class Engine:
+    """A network, its tokenizer and its device."""
+
+    network: Any
+    tokenizer: Tokenizer
+    executor: Executor
+    replicas: Replicas | None = None  # the same model on more devices
+
+    def compute(self, items: Sequence[Any] | TokenIds, call: Call, progress: bool | None = None) -> Computed:
+        """Compute every distinct item once, on all devices."""
+        if isinstance(items, TokenIds):
+            return Computed(*self.part(items, call, progress))
+        distinct = list(dict.fromkeys(items))
+        row_of = None
+        if len(distinct) < len(items):
+            rows = {item: row for row, item in enumerate(distinct)}
+            row_of = np.fromiter((rows[item] for item in items), np.int64, len(items))
+        if self.replicas is not None and self.replicas.are_worth(len(distinct), call):
+            with Progress(len(distinct), call.name, progress) as bar:
+                return Computed(*self.replicas.compute(self, distinct, call, bar), row_of)
+        return Computed(*self.part(distinct, call, progress), row_of)
+
+    def part(self, items: Any, call: Call, progress: bool | None = False) -> tuple[Any, Bools]:
+        """Compute distinct items on this device alone; return their rows, and which items were too long."""
+        units, place, forward = call.units(items, self), call.place(len(items), self), call.forward(self.network)
+        starts = range(0, len(units), units.window)
+        jobs = (partial(self._pack, units, start, call.batch_tokens) for start in starts)
+        batches = items_ahead(jobs, self.executor.num_tokenizers if len(starts) > 1 else 0)
+        results = self.executor.results(batches, forward, call.finish, place.keeps_device)
+        # closed here: whoever holds an error would hold the threads too
+        with Progress(len(units), call.name, progress) as bar, closing(batches), closing(results):
+            for batch, rows in results:
+                bar.advance(place(batch, rows))
+        return place.done(), units.is_cut
+
+    def _pack(self, units: Units, start: int, batch_tokens: int | None) -> list[Batch]:
+        window = units.tokenize(start)
+        budget = self.executor.budget(len(window.tokens.ids), batch_tokens)
+        return pack_window(window, budget, self.network.encoder.uncounted_id, self.executor.lay_out)
+
+    def rows_at_once(self, chunk_rows: int) -> int:
+        """Return how many texts of a stream to read together: one chunk, or two windows for every device."""
+        num_others = 0 if self.replicas is None else len(self.replicas.others)
+        if not num_others:
+            return chunk_rows
+        return chunk_rows * -(-2 * Texts.window * (1 + num_others) // chunk_rows)

@@ -1,0 +1,52 @@
+"""Step 2, pack: a window of tokenized units to flat batches, longest units first. Not one slot is padding."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from munjang.engine.tokenize import Window
+from munjang.text.flat import cumulative, gather
+from munjang.text.packing import Packed, cut_batches, cut_evenly, pack
+from munjang.types import Ints
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Tokens of a batch. `multiple` None: at most so many; else on average, in a multiple of so many equal batches."""
+
+    tokens: int
+    multiple: int | None = None
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Packed units, and which rows of the call's result they fill."""
+
+    rows_B: Ints
+    packed: Packed
+    is_one_of_many: bool = False  # others are computed beside it, so it takes one core
+
+
+def pack_window(
+    window: Window,
+    budget: Budget,
+    uncounted_id: int | None = None,
+    lay_out: Callable[[Packed], Packed] = lambda packed: packed,
+) -> list[Batch]:
+    """Cut a window into batches; `lay_out` puts each where the device reads it from."""
+    tokens, skip_B = window.tokens, window.skip_B
+    if len(tokens.lengths) == 1:  # the time of a lone text is that of numpy's calls
+        packed = pack(tokens.ids, tokens.lengths, tokens.types, skip_B, uncounted_id)
+        return [Batch(window.rows_B, lay_out(packed), len(tokens.ids) > budget.tokens)]
+    starts, is_one_of_many = cumulative(tokens.lengths), len(tokens.ids) > budget.tokens
+    if budget.multiple is None:
+        cut = cut_batches(tokens.lengths, budget.tokens)
+    else:
+        cut = cut_evenly(tokens.lengths, budget.tokens, budget.multiple)
+    batches = []
+    for chosen in cut:
+        lengths = tokens.lengths[chosen]
+        ids = gather(tokens.ids, starts, chosen, lengths)
+        types = None if tokens.types is None else gather(tokens.types, starts, chosen, lengths)
+        packed = pack(ids, lengths, types, None if skip_B is None else skip_B[chosen], uncounted_id)
+        batches.append(Batch(window.rows_B[chosen], lay_out(packed), is_one_of_many))
+    return batches

@@ -1,0 +1,131 @@
+"""Step 4, place: the rows of a batch to where they belong in the result.
+
+B units of a batch, T tokens, D columns of a row.
+"""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from munjang.engine.pack import Batch
+from munjang.text.flat import cumulative
+from munjang.types import Array, Floats, Ints
+
+
+class Place(Protocol):
+    """Where the results of one call are collected."""
+
+    keeps_device: bool  # results stay on the device instead of coming to the host
+
+    def __call__(self, batch: Batch, results: Tensor) -> int:
+        """Take the results of a batch; return how many units they are the first of."""
+
+    def done(self) -> Any:
+        """Return the rows of all units."""
+
+
+class HostRows:
+    """One row per unit, in an array."""
+
+    keeps_device = False
+
+    def __init__(self, num_units: int, num_columns: int, is_beside_gpu: bool = False) -> None:
+        self.rows = np.empty((num_units, num_columns), np.float32)
+        # Beside a GPU by torch, which leaves the interpreter to other threads meanwhile. Not on a CPU: in a forked
+        # child torch would wait for threads that the fork left behind.
+        self.target = torch.from_numpy(self.rows) if is_beside_gpu else None
+
+    def __call__(self, batch: Batch, results: Tensor) -> int:
+        if self.target is None:
+            self.rows[batch.rows_B] = results.numpy()
+        else:
+            self.target.index_copy_(0, torch.from_numpy(batch.rows_B), results)
+        return len(batch.rows_B)
+
+    def done(self) -> Floats:
+        return self.rows
+
+
+class DeviceRows:
+    """One row per unit, in a tensor on the device."""
+
+    keeps_device = True
+
+    def __init__(self, num_units: int, num_columns: int, device: torch.device) -> None:
+        self.rows = torch.empty(num_units, num_columns, device=device)
+
+    def __call__(self, batch: Batch, results: Tensor) -> int:
+        self.rows[torch.from_numpy(batch.rows_B).to(self.rows.device)] = results
+        return len(batch.rows_B)
+
+    def done(self) -> Tensor:
+        return self.rows
+
+
+class TokenRows:
+    """One array of token vectors per text."""
+
+    keeps_device = False
+
+    def __init__(self, num_units: int) -> None:
+        self.rows: list[Floats] = [np.zeros((0, 0), np.float32)] * num_units
+
+    def __call__(self, batch: Batch, results: Tensor) -> int:
+        vectors = np.split(results.numpy(), cumulative(batch.packed.lengths)[1:-1])
+        for row, vectors_TD in zip(batch.rows_B.tolist(), vectors, strict=True):
+            self.rows[row] = vectors_TD.copy()
+        return len(batch.rows_B)
+
+    def done(self) -> list[Floats]:
+        return self.rows
+
+
+class Averages:
+    """One row per text from several sequences of it, weighted by their tokens."""
+
+    keeps_device = False
+
+    def __init__(self, num_units: int, num_columns: int, is_unit: bool) -> None:
+        self.sums = np.zeros((num_units, num_columns), np.float64)
+        self.weights = np.zeros(num_units, np.float64)
+        self.is_unit = is_unit
+
+    def __call__(self, batch: Batch, results: Tensor) -> int:
+        rows, lengths = batch.rows_B, batch.packed.lengths
+        num_new = int((self.weights[np.unique(rows)] == 0).sum())
+        np.add.at(self.sums, rows, results.numpy().astype(np.float64) * lengths[:, None])
+        np.add.at(self.weights, rows, lengths)
+        return num_new
+
+    def done(self) -> Floats:
+        means = self.sums / np.maximum(self.weights, 1)[:, None]
+        if self.is_unit:
+            means /= np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-12)
+        return means.astype(np.float32)
+
+
+class Converted:
+    """A place whose rows go through a function at the end: another precision, another library's array."""
+
+    def __init__(self, place: Place, convert: Callable[[Any], Array | Tensor]) -> None:
+        self.place, self.convert, self.keeps_device = place, convert, place.keeps_device
+
+    def __call__(self, batch: Batch, results: Tensor) -> int:
+        return self.place(batch, results)
+
+    def done(self) -> Array | Tensor:
+        return self.convert(self.place.done())
+
+
+def spread(rows: Any, row_of: Ints) -> Any:
+    """Repeat the rows of distinct units wherever they stood in the call."""
+    if isinstance(rows, list):
+        return [rows[row] for row in row_of]
+    if not isinstance(rows, Tensor):
+        return rows[row_of]
+    if rows.device.type == "cpu":
+        return torch.from_numpy(rows.numpy()[row_of])
+    return rows[torch.from_numpy(row_of).to(rows.device)]

@@ -1,0 +1,127 @@
+"""What bi- and cross-encoders share: loading, settings, pickling, saving, description."""
+
+import os
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import torch
+
+from munjang import checkpoint
+from munjang.engine.devices import DTYPES, Devices, names_of, place_model
+from munjang.engine.engine import Engine
+from munjang.engine.replicas import Replicas
+from munjang.engine.run import Executor
+from munjang.errors import CheckpointError, MunjangError
+from munjang.nn.base import Network
+from munjang.nn.threads import apart
+
+PathLike = str | os.PathLike[str]
+
+
+class LoadedModel:
+    """A model on its devices. Any number of threads may use one at once; it pickles as its path and settings."""
+
+    kind: ClassVar[str]  # bi or cross: as checkpoint calls it
+    hub: ClassVar[checkpoint.Hub] = checkpoint.BI_HUB  # where names that are no folders are looked up
+    settings: ClassVar[tuple[str, ...]] = ("prompts", "default_prompt_name", "max_length")  # may change after loading
+
+    def __init__(
+        self, model: checkpoint.Model, device: torch.device, dtype: torch.dtype, threads: int | None = None
+    ) -> None:
+        self.model = model
+        self.network: Network = model.network.to_compute(device, dtype)
+        self.tokenizer = model.tokenizer
+        self.device, self.dtype = device, dtype
+        self.prompts: dict[str, str] = dict(model.prompts)
+        self.default_prompt_name = model.default_prompt_name
+        self._engine = Engine(self.network, self.tokenizer, Executor(self.network, device, threads))
+        self._options: tuple[Any, ...] | None = None  # how `load` was called, for pickling
+        if self.default_prompt_name is not None and self.default_prompt_name not in self.prompts:
+            raise CheckpointError(
+                f"{model.folder}: the default prompt {self.default_prompt_name!r} is not among {sorted(self.prompts)}."
+            )
+
+    @classmethod
+    def _read(cls, folder: Path, *options: Any) -> checkpoint.Model:
+        raise NotImplementedError
+
+    @classmethod
+    def _load(
+        cls, path: PathLike | None, device: Devices, dtype: str | None, threads: int | None, *options: Any
+    ) -> Self:
+        """Load on the first device here, and on every other one in a process of its own."""
+        path = checkpoint.default(cls.kind) if path is None else path
+        folder = checkpoint.resolve(path, cls.hub)
+        devices, bound_dtype = place_model(folder, device, dtype)
+        with Replicas(_engine_at, devices, (cls, os.path.abspath(folder), bound_dtype, threads, *options)) as replicas:
+            model = apart(lambda: cls(cls._read(folder, *options), devices[0], DTYPES[bound_dtype], threads))
+        model._engine.replicas = replicas
+        # a folder by its full name: whoever unpickles it may stand elsewhere
+        where_from = os.path.abspath(path) if os.path.isdir(path) else os.fspath(path)
+        model._options = (where_from, names_of(device), dtype, threads, *options)
+        return model
+
+    def __reduce__(self) -> tuple[Callable[..., Self], tuple[Any, ...], dict[str, Any]]:
+        if self._options is None:
+            raise MunjangError(
+                "A model pickles as its path, and this one has none yet: save it and load it from there."
+            )
+        return type(self)._load, self._options, {name: getattr(self, name) for name in self.settings}
+
+    def __setstate__(self, settings: dict[str, Any]) -> None:
+        for name, value in settings.items():
+            setattr(self, name, value)
+
+    @property
+    def num_special(self) -> int:
+        """Special tokens around what the model reads at once."""
+        raise NotImplementedError
+
+    @property
+    def max_length(self) -> int | None:
+        """Longest text or pair in tokens, special ones included; None: any."""
+        return self.tokenizer.max_length
+
+    @max_length.setter
+    def max_length(self, tokens: int | None) -> None:
+        checkpoint.check_length(self.model, tokens, self.num_special)
+        self.tokenizer.max_length = tokens
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of everything that decides the results: weights, modules and tokenizer."""
+        return apart(lambda: checkpoint.fingerprint(self.model))
+
+    def save(self, folder: PathLike, format: str | None = None) -> None:
+        """Write a folder that sentence-transformers loads too, or one of a quarter of the size: format="munjang-int8".
+
+        That one holds the encoder's weights in 8 bits; it loads as any other, and computes in any dtype.
+        """
+        self.model.prompts, self.model.default_prompt_name = self.prompts, self.default_prompt_name
+        apart(lambda: self._write(Path(folder), format))
+
+    def _write(self, folder: Path, format: str | None) -> None:
+        raise NotImplementedError
+
+    def info(self) -> dict[str, object]:
+        """Describe the model, for people and for `munjang info`."""
+        return {
+            "kind": f"{self.kind}-encoder",
+            **checkpoint.describe(self.model),
+            **self._facts(),
+            "max_length": self.max_length,
+            "prompts": self.prompts,
+            "device": str(self._engine.replicas or self.device),
+            "dtype": str(self.dtype).removeprefix("torch."),
+        }
+
+    def _facts(self) -> dict[str, object]:
+        raise NotImplementedError
+
+
+def _engine_at(device: str, model: type[LoadedModel], *options: Any) -> Engine:
+    """Build the engine of another device, in its process."""
+    path, *rest = options
+    return model._load(path, device, *rest)._engine
