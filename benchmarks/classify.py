@@ -23,11 +23,11 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from munjang import BiEncoder
-from munjang.tasks.labels.calibration import expected_error
-from munjang.tasks.labels.classifier import Classifier
-from munjang.tasks.labels.config import ClassifyConfig
-from munjang.tasks.labels.reading import read_labelled
-from munjang.tasks.labels.zero_shot import zero_shot
+from munjang.tasks.classify.calibration import expected_error
+from munjang.tasks.classify.classifier import Classifier
+from munjang.tasks.classify.config import ClassifyConfig
+from munjang.tasks.classify.reading import read_labelled
+from munjang.tasks.classify.zero_shot_classifiers import zero_shot
 
 TEST_ROWS = 50  # of each label
 

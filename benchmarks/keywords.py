@@ -24,7 +24,7 @@ from benchmarks.models import add_model, fill_model
 from munjang import BiEncoder
 from munjang.data.tables import read_texts
 from munjang.engine.measure import processor
-from munjang.tasks.phrases.keywords import Keyword, KeywordConfig, keywords
+from munjang.tasks.keywords.extract import Keyword, KeywordConfig, keywords
 
 # name: our settings, KeyBERT's, and the share of the documents (max-sum takes KeyBERT a minute for a few hundred)
 SETTINGS: dict[str, tuple[KeywordConfig, dict[str, Any], float]] = {

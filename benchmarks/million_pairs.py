@@ -24,7 +24,7 @@ from munjang.data.reading import read_examples
 from munjang.data.tables import read_texts
 from munjang.engine.measure import processor
 from munjang.errors import InputError
-from munjang.tasks.pairs.paraphrases import Pairs, mine
+from munjang.tasks.paraphrases.mining import Pairs, mine
 
 SAMPLE = 2000
 ROUNDING = 1e-5  # of two ways to compute a cosine

@@ -21,7 +21,7 @@ import torch
 
 from munjang.compat import util as ours
 from munjang.engine.measure import processor
-from munjang.tasks.clusters.communities import communities
+from munjang.tasks.cluster.community import communities
 
 MAX_PAIRS = 500_000  # the incumbent's default
 

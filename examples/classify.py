@@ -4,7 +4,7 @@ Run: python examples/classify.py
 """
 
 from munjang import BiEncoder
-from munjang.tasks import Classifier, zero_shot
+from munjang.tasks.classify import Classifier, zero_shot
 
 EXAMPLES = {
     "delivery": ["Where is my parcel?", "The package never arrived.", "How long does shipping take?", "Track my order"],

@@ -6,7 +6,8 @@ Run: python examples/cluster.py [MODEL]
 import sys
 
 from munjang import BiEncoder
-from munjang.tasks import ClusterConfig, cluster, groups_of, unit_vectors
+from munjang.tasks.cluster import ClusterConfig, cluster, groups_of
+from munjang.tasks.vectors import unit_vectors
 
 TEXTS = [
     *("How do I reset my password?", "I forgot my password.", "My password does not work.", "Change the password"),

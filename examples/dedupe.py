@@ -6,7 +6,7 @@ Run: python examples/dedupe.py [MODEL]
 import sys
 
 from munjang import BiEncoder
-from munjang.tasks import dedupe
+from munjang.tasks.dedupe import dedupe
 
 TRAIN = ["A man is playing a guitar.", "The stock market fell on Monday.", "A cat sleeps on the sofa."]
 TEST = ["a man is  playing a GUITAR.", "A cat is sleeping on a sofa.", "A child rides a bicycle."]

@@ -6,7 +6,7 @@ Run: python examples/keywords.py [MODEL]
 import sys
 
 from munjang import BiEncoder
-from munjang.tasks import KeywordConfig, keywords
+from munjang.tasks.keywords import KeywordConfig, keywords
 
 TEXTS = [
     "Supervised learning is the machine learning task of learning a function that maps an input to an output, "

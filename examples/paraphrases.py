@@ -6,7 +6,7 @@ Run: python examples/paraphrases.py [MODEL]
 import sys
 
 from munjang import BiEncoder
-from munjang.tasks import paraphrases
+from munjang.tasks.paraphrases import paraphrases
 
 TEXTS = [
     "How do I reset my password?",

@@ -1,7 +1,7 @@
 """Films like these, diverse ones, and films for a need in words.    Run: python examples/recommend.py"""
 
 from munjang import BiEncoder
-from munjang.tasks import Items, RecommendConfig, explain, recommend, similar
+from munjang.tasks.recommend import Items, RecommendConfig, explain, recommend, similar
 
 FILMS = {  # made up
     "Cold Orbit": "A lone engineer repairs a space station above a frozen moon.",

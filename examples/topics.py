@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from munjang import BiEncoder
-from munjang.tasks import TopicConfig, find_topics, load_topics, merge_topics, save_topics, write_map
+from munjang.tasks.topics import TopicConfig, find_topics, load_topics, merge_topics, save_topics, write_map
 
 FORMS = {
     "pets": ["My {} cat sleeps on the sofa.", "The {} dog barks at the mailman.", "A {} kitten plays with wool."],

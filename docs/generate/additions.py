@@ -16,7 +16,7 @@ ADDITIONS: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...] = (
     ("family (architecture)", "munjang/nn/families/<name>.py", (("munjang/nn/families/__init__.py", "FAMILIES"),)),
     ("store", "munjang/stores/<name>.py", (("munjang/stores/__init__.py", "STORES"),)),
     ("kind of evaluation", "munjang/evaluation/kinds/<name>.py", (("munjang/evaluation/kinds/__init__.py", "KINDS"),)),
-    ("task", "munjang/tasks/<name>/", (("munjang/tasks/__init__.py", "PUBLIC"),)),
+    ("task", "munjang/tasks/<name>/", ()),
     (
         "command",
         "munjang/cli/<verb>.py",
@@ -50,7 +50,7 @@ def table(root: Path, document: str) -> str:
         shown = file if "<" in file else f"a function in {file}"
         names = {path: [f"`{name}`" for other, name in tables if other == path] for path, _ in tables}
         into = [f"{' and '.join(found)} in `{path}`" for path, found in names.items()]
-        lines.append(f"| {what} | {shown.replace(file, f'`{file}`')} | {', '.join(into)} |")
+        lines.append(f"| {what} | {shown.replace(file, f'`{file}`')} | {', '.join(into) or 'none'} |")
     return "\n".join(lines)
 
 

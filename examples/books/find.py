@@ -10,7 +10,7 @@ from pathlib import Path
 
 from munjang import BiEncoder
 from munjang.data.tables import read_rows
-from munjang.tasks import Items, RecommendConfig, explain, recommend
+from munjang.tasks.recommend import Items, RecommendConfig, explain, recommend
 
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 parser.add_argument("--catalogue", default=str(Path(__file__).with_name("books.tsv")))

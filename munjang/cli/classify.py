@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from munjang.cli.corpus import RunOptions, check_outputs, say, write_page
 from munjang.cli.options import option
 from munjang.errors import InputError
-from munjang.tasks.labels.config import ClassifyConfig
+from munjang.tasks.classify.config import ClassifyConfig
 
 if TYPE_CHECKING:
     from munjang.types import Doubles
@@ -80,8 +80,8 @@ def run(options: Options) -> int:
 
 
 def _train(options: Options) -> int:
-    from munjang.tasks.labels.files import check_place
-    from munjang.tasks.labels.reading import read_labelled
+    from munjang.tasks.classify.files import check_place
+    from munjang.tasks.classify.reading import read_labelled
 
     if options.output is None:
         raise InputError("Where to? Give -o FOLDER for the classifier")
@@ -92,8 +92,8 @@ def _train(options: Options) -> int:
     texts, labels = read_labelled(options.inputs, options.column, options.label_column, options.separator)
     others = _texts(options, options.others) if options.others else None
     from munjang.bi_encoder import BiEncoder
-    from munjang.tasks.labels.classifier import Classifier
-    from munjang.tasks.labels.page import page
+    from munjang.tasks.classify.classifier import Classifier
+    from munjang.tasks.classify.page import page
 
     model = BiEncoder.load(options.model, **_where(options))
     config = ClassifyConfig(**{name: getattr(options, name) for name in FITTING})
@@ -112,7 +112,7 @@ def _predict(options: Options) -> int:
         raise InputError("No texts: munjang classify predict CLASSIFIER TEXTS...")
     texts, truth = _read(options, inputs)
     from munjang.bi_encoder import BiEncoder
-    from munjang.tasks.labels.classifier import Classifier
+    from munjang.tasks.classify.classifier import Classifier
 
     model = None if options.model is None else BiEncoder.load(options.model, **_where(options))
     made = Classifier.load(folder, model, **_where(options))
@@ -133,13 +133,13 @@ def _zero_shot(options: Options) -> int:
     made: Any
     if options.nli is not None:
         from munjang.cross_encoder import CrossEncoder
-        from munjang.tasks.labels.zero_shot import NliClassifier
+        from munjang.tasks.classify.zero_shot_classifiers import NliClassifier
 
         scorer = CrossEncoder.load(options.nli, **_where(options))
         made = NliClassifier.of(labels, scorer, options.template)
     else:
         from munjang.bi_encoder import BiEncoder
-        from munjang.tasks.labels.zero_shot import TEMPERATURE, zero_shot
+        from munjang.tasks.classify.zero_shot_classifiers import TEMPERATURE, zero_shot
 
         model = BiEncoder.load(options.model, **_where(options))
         made = zero_shot(labels, model, options.template or "{}", options.temperature or TEMPERATURE)
@@ -152,7 +152,7 @@ def _where(options: Options) -> dict[str, Any]:
 
 def _read(options: Options, inputs: Any) -> tuple[list[str], list[Any] | None]:
     from munjang.data.writing import check_texts
-    from munjang.tasks.labels.reading import read_labelled
+    from munjang.tasks.classify.reading import read_labelled
 
     if options.threshold is not None and not 0 <= options.threshold <= 1:
         raise InputError(f"--threshold is a probability, 0 to 1, not {options.threshold}")
@@ -175,9 +175,9 @@ def _texts(options: Options, paths: Any) -> list[str]:
 
 
 def _answer(options: Options, made: Any, texts: list[str], truth: list[Any] | None) -> int:
-    from munjang.tasks.labels.classifier import answers
-    from munjang.tasks.labels.page import page
-    from munjang.tasks.labels.report import measure, truth_table
+    from munjang.tasks.classify.classifier import answers
+    from munjang.tasks.classify.page import page
+    from munjang.tasks.classify.report import measure, truth_table
 
     probabilities_NC = made.probabilities(texts, not options.quiet)
     least = made.threshold if options.threshold is None else options.threshold

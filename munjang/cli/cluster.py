@@ -20,11 +20,11 @@ from munjang.cli.corpus import (
 )
 from munjang.cli.options import option
 from munjang.errors import InputError
-from munjang.tasks.clusters.config import ClusterConfig
+from munjang.tasks.cluster.config import ClusterConfig
 
 if TYPE_CHECKING:
-    from munjang.tasks.clusters.clustering import Clustering
-    from munjang.tasks.clusters.groups import Group
+    from munjang.tasks.cluster.clustering import Clustering
+    from munjang.tasks.cluster.groups import Group
     from munjang.types import Floats
 
 MAX_POINTS = 3000  # of a picture
@@ -46,8 +46,8 @@ def run(options: Options) -> int:
         raise InputError(f"--num-keywords must be at least 1, not {options.num_keywords}")
     texts = read_corpus(options, options.inputs)
     from munjang.data.writing import check_texts, write_table
-    from munjang.tasks.clusters.clustering import cluster
-    from munjang.tasks.clusters.groups import groups_of
+    from munjang.tasks.cluster.clustering import cluster
+    from munjang.tasks.cluster.groups import groups_of
 
     check_texts(Path(options.output), texts)
     config = ClusterConfig(**{each.name: getattr(options, each.name) for each in fields(ClusterConfig)})

@@ -23,7 +23,7 @@ from munjang.cli.options import option
 from munjang.errors import InputError
 
 if TYPE_CHECKING:
-    from munjang.tasks.duplicates.dedupe import Deduplicated
+    from munjang.tasks.dedupe.deduplication import Deduplicated
 
 SHOWN = 300  # dropped texts of a page
 
@@ -73,7 +73,7 @@ def run(options: Options) -> int:
 
 
 def _dedupe(options: Options, texts: list[str], known: list[str]) -> "Deduplicated":
-    from munjang.tasks.duplicates.dedupe import dedupe
+    from munjang.tasks.dedupe.deduplication import dedupe
 
     if options.equal_only:
         return dedupe(texts, known or None, threshold=None, keep=options.keep)

@@ -11,7 +11,7 @@ from munjang.cli.corpus import CorpusOptions, check_outputs, corpus_vectors, rea
 from munjang.cli.options import option
 from munjang.data.tables import read_texts
 from munjang.errors import InputError
-from munjang.tasks.phrases.config import KeywordConfig
+from munjang.tasks.keywords.config import KeywordConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,8 +35,8 @@ def run(options: Options) -> int:
     given = None if options.candidates is None else [text for text in read_texts(options.candidates) if text.strip()]
     from munjang.bi_encoder import BiEncoder
     from munjang.data.writing import check_texts, write_table
-    from munjang.tasks.phrases.keywords import keywords
-    from munjang.tasks.phrases.page import write_keywords
+    from munjang.tasks.keywords.extract import keywords
+    from munjang.tasks.keywords.page import write_keywords
 
     config = KeywordConfig(**{each.name: getattr(options, each.name) for each in fields(KeywordConfig)})
     check_texts(Path(options.output), given or ())

@@ -22,7 +22,7 @@ from munjang.cli.options import option
 from munjang.errors import InputError
 
 if TYPE_CHECKING:
-    from munjang.tasks.pairs.paraphrases import Pairs
+    from munjang.tasks.paraphrases.mining import Pairs
 
 SHOWN = 300  # pairs of a page
 
@@ -73,8 +73,8 @@ def run(options: Options) -> int:
 
 
 def _pairs(options: Options, texts: list[str], others: list[str] | None) -> "Pairs":
-    from munjang.tasks.pairs.bitext import bitext
-    from munjang.tasks.pairs.paraphrases import Pairs, paraphrases
+    from munjang.tasks.paraphrases.mining import Pairs, paraphrases
+    from munjang.tasks.paraphrases.translations import bitext
 
     progress = not options.quiet
     model = load_model(options)

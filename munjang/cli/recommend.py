@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 from munjang.cli.corpus import RunOptions, check_outputs, corpus_vectors, say, write_page
 from munjang.cli.options import option
 from munjang.errors import InputError
-from munjang.tasks.items.config import RecommendConfig
+from munjang.tasks.recommend.config import RecommendConfig
 
 if TYPE_CHECKING:  # numpy and torch stay out of --help
     from munjang.bi_encoder import BiEncoder
     from munjang.index import Index
-    from munjang.tasks.items.catalogue import Items
-    from munjang.tasks.items.recommend import Recommendation
+    from munjang.tasks.recommend.catalogue import Items
+    from munjang.tasks.recommend.ranking import Recommendation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +52,7 @@ def run(options: Options) -> int:
     """Read items, find their vectors, choose, explain, write."""
     _check(options)
     from munjang.index import Index
-    from munjang.tasks.items.recommend import explain, recommend
+    from munjang.tasks.recommend.ranking import explain, recommend
 
     config = RecommendConfig(**{each.name: getattr(options, each.name) for each in fields(RecommendConfig)})
     items: Items | Index
@@ -65,7 +65,7 @@ def run(options: Options) -> int:
     found = recommend(items, options.like, options.dislike, options.need, config, options.exclude)
     _check_texts(options, [each.id for each in found], [each.text for each in found])  # of an index: not read before
     if options.keywords and model is not None:
-        from munjang.tasks.phrases.keywords import KeywordConfig
+        from munjang.tasks.keywords.extract import KeywordConfig
 
         wanted = KeywordConfig(top=options.keywords, pick="mmr", diversity=0.3)
         found = explain(found, model, options.need, wanted)
@@ -102,7 +102,7 @@ def _check_texts(options: Options, *columns: Sequence[str]) -> None:
 
 def _items(options: Options) -> "Items":
     from munjang.data.documents import Reading, read_documents
-    from munjang.tasks.items.catalogue import Items
+    from munjang.tasks.recommend.catalogue import Items
 
     reading = Reading(options.column, options.id_column, fields=(), is_lines=True)
     rows = list(read_documents(options.inputs, reading))
@@ -145,8 +145,8 @@ def _write(options: Options, found: "Sequence[Recommendation]") -> None:
 
 
 def _write_page(options: Options, found: "Sequence[Recommendation]", items: "Items | Index") -> None:
-    from munjang.tasks.items.catalogue import Items
-    from munjang.tasks.items.page import page
+    from munjang.tasks.recommend.catalogue import Items
+    from munjang.tasks.recommend.page import page
 
     title = options.need or f"For who likes {', '.join(options.like)}"
     ids, vectors = (items.ids, items.vectors_ND) if isinstance(items, Items) else ((), None)

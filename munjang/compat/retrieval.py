@@ -9,9 +9,9 @@ from torch import Tensor
 
 from munjang.compat.similarity_functions import as_rows, as_tensor, cos_sim, dot_score
 from munjang.errors import InputError
-from munjang.tasks.clusters.communities import communities
-from munjang.tasks.pairs.best import Best
-from munjang.tasks.pairs.paraphrases import mine
+from munjang.tasks.cluster.community import communities
+from munjang.tasks.paraphrases.best import Best
+from munjang.tasks.paraphrases.mining import mine
 from munjang.tasks.vectors import unit_vectors
 from munjang.types import Ints
 from munjang.vectors.similarity import check_vectors

@@ -8,8 +8,8 @@ import pytest
 
 from munjang import BiEncoder, CrossEncoder
 from munjang.cli import main
-from munjang.tasks.labels.classifier import Classifier
-from munjang.tasks.labels.zero_shot import NliClassifier, zero_shot
+from munjang.tasks.classify.classifier import Classifier
+from munjang.tasks.classify.zero_shot_classifiers import NliClassifier, zero_shot
 from tests.texts import ENGLISH, KOREAN
 
 TEXTS = [f"{word} {other}" for word in ENGLISH[:3] for other in ENGLISH[10:14]]

@@ -9,8 +9,8 @@ import pytest
 
 from munjang import BiEncoder, Index
 from munjang.cli import main
-from munjang.tasks.items.catalogue import Items
-from munjang.tasks.items.recommend import RecommendConfig, recommend
+from munjang.tasks.recommend.catalogue import Items
+from munjang.tasks.recommend.ranking import RecommendConfig, recommend
 
 TEXTS = ["the quick fox jumps", "a quick brown fox", "나는 오늘 학교에 갔다", "나는 오늘 김치찌개는", "old radio music"]
 IDS = [f"book{place}" for place in range(5)]

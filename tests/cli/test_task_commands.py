@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from munjang.cli import main
-from tests.tasks.clusters.test_clustering import heaps
+from tests.tasks.cluster.test_clustering import heaps
 
 TEXTS = [f"a {word} text" for word in ("red", "green", "blue", "old", "new", "long")] + ["A RED  text", "<b>bold</b>"]
 

@@ -11,7 +11,7 @@ from sentence_transformers import util as theirs
 
 from munjang.compat import util as ours
 from munjang.errors import InputError
-from tests.tasks.pairs.test_paraphrases import near
+from tests.tasks.paraphrases.test_mining import near
 
 Both = Callable[..., tuple[Any, Any]]
 

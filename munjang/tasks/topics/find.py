@@ -1,6 +1,6 @@
 """Topics: what a pile of texts is about. Vectors are reduced and clustered, clusters named by their terms.
 
-from munjang.tasks import TopicConfig, find_topics
+from munjang.tasks.topics import TopicConfig, find_topics
 found = find_topics(texts, BiEncoder.load(), TopicConfig(num_topics=20))
 for topic in found.topics:
     print(topic.size, topic.label)

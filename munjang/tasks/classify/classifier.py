@@ -1,0 +1,174 @@
+"""Texts to labels: learned from examples, with probabilities that are calibrated, and an answer for "none of these".
+
+>>> from munjang import BiEncoder
+>>> from munjang.tasks.classify import Classifier
+>>> texts, labels = ["I love it", "So good", "I hate it", "So bad"], ["+", "+", "-", "-"]
+>>> classifier = Classifier.fit(texts, labels, BiEncoder.load())
+>>> classifier.predict(["What a lovely day"])
+['+']
+
+N rows, D width, C classes.
+"""
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from munjang.bi_encoder import BiEncoder
+from munjang.errors import InputError
+from munjang.tasks.classify import files as classifier_files
+from munjang.tasks.classify.calibration import Calibration
+from munjang.tasks.classify.config import ClassifyConfig
+from munjang.tasks.classify.fit import Fitted, fit_all
+from munjang.tasks.classify.linear_head import Head
+from munjang.tasks.classify.targets import Label, read_labels
+from munjang.text.inputs import as_texts, has_texts
+from munjang.types import Doubles, Floats
+from munjang.vectors.similarity import check_vectors, unit
+
+
+@dataclass(frozen=True)
+class Classifier:
+    """A linear head on a model's vectors. Make one with `fit`, `load`, or `zero_shot` (tasks/labels/zero_shot.py)."""
+
+    labels: tuple[Label, ...]
+    head: Head
+    calibration: Calibration
+    threshold: float = 0.0  # of the probability: below it a text has none of the labels
+    is_multi_label: bool = False  # a text has every label whose probability reaches the threshold
+    method: str = "frozen"
+    model: BiEncoder | None = None
+    fingerprint: str | None = None  # of the model whose vectors these are; None where only vectors were given
+    is_unit: bool = False  # vectors are brought to length one first
+    report: Mapping[str, Any] = field(default_factory=dict)  # what was found out on held-out rows
+
+    @classmethod
+    def fit(
+        cls,
+        items: Any,
+        labels: Iterable[Any],
+        model: BiEncoder | None = None,
+        config: ClassifyConfig | None = None,
+        others: Any = None,
+        progress: bool | None = None,
+    ) -> "Classifier":
+        """Learn from texts (which need a model) or ready vectors, and their labels: one each, or a list each.
+
+        `others` are texts or vectors that have none of the labels; the threshold is chosen so that they get none.
+        """
+        config = config or ClassifyConfig()
+        texts = as_texts(items) if _are_texts(items) else None
+        if config.method == "few_shot" and (texts is None or model is None):
+            raise InputError("few_shot trains the model: give texts and a model, or use method='frozen'.")
+        vectors_ND = _vectors(items, model, None, progress)
+        targets = read_labels(labels, len(vectors_ND))
+        others_ND = None if others is None else _vectors(others, model, vectors_ND.shape[1], progress)
+        if others is not None and config.method == "few_shot" and not _are_texts(others):
+            raise InputError("few_shot changes the model's vectors: give the others as texts.")
+        again = as_texts(others) if others is not None and config.method == "few_shot" else others_ND
+        fitted: Fitted = fit_all(texts, vectors_ND, targets, model, config, again, progress)
+        encoder = fitted.model if fitted.model is not None else model
+        return cls(
+            targets.names,
+            fitted.head,
+            fitted.calibration,
+            fitted.threshold,
+            targets.is_multi_label,
+            config.method,
+            encoder,
+            None if encoder is None else encoder.fingerprint,
+            report=fitted.report,
+        )
+
+    def probabilities(self, items: Any, progress: bool | None = None) -> Doubles:
+        """Of each label [N, C] for texts or vectors, in the order of `labels`."""
+        vectors_ND = _vectors(items, self.model, self.head.weights_CD.shape[1], progress)
+        vectors_ND = unit(vectors_ND) if self.is_unit else vectors_ND
+        return self.calibration.probabilities(self.head.logits(vectors_ND), self.is_multi_label)
+
+    def predict(self, items: Any, threshold: float | None = None, progress: bool | None = None) -> list[Any]:
+        """The label of each text, None for none of them; with several labels a text, a list of those it has."""
+        if threshold is not None:  # before the work
+            check_threshold(threshold)
+        return self.answers(self.probabilities(items, progress), threshold)
+
+    def answers(self, probabilities_NC: Doubles, threshold: float | None = None) -> list[Any]:
+        """What `predict` makes of probabilities."""
+        least = self.threshold if threshold is None else check_threshold(threshold)
+        return answers(probabilities_NC, self.labels, least, self.is_multi_label)
+
+    def with_threshold(self, threshold: float) -> "Classifier":
+        """The same, answering from another probability on."""
+        return replace(self, threshold=check_threshold(threshold))
+
+    def save(self, folder: str | os.PathLike[str], with_model: bool | None = None, replace: bool = False) -> None:
+        """Write a folder: numbers as safetensors, the rest as JSON; whole or not at all.
+
+        `with_model` puts the encoder into it; None: where it was trained, and is nowhere else. `replace` lets it take
+        the place of an older classifier, and of nothing else.
+        """
+        mine = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "model"}
+        has_model = self.method == "few_shot" if with_model is None else with_model
+        classifier_files.save(Path(folder), mine, self.model, has_model, replace)
+
+    @classmethod
+    def load(
+        cls,
+        folder: str | os.PathLike[str],
+        model: BiEncoder | None = None,
+        device: str | None = None,
+        dtype: str | None = None,
+        threads: int | None = None,
+    ) -> "Classifier":
+        """What `save` wrote, with the model it was fitted on; another one raises ModelMismatch.
+
+        Without a `model` its own is loaded, as `BiEncoder.load` does with `device`, `dtype` and `threads`.
+        """
+
+        def load_model(path: str | os.PathLike[str]) -> BiEncoder:
+            return BiEncoder.load(path, device, dtype, threads)
+
+        saved, encoder = classifier_files.load(Path(folder), model, load_model)
+        return cls(**saved, model=encoder)
+
+
+def check_threshold(threshold: float) -> float:
+    """The same number, if it is a probability."""
+    if not 0 <= threshold <= 1:
+        raise InputError(f"A threshold is a probability, 0 to 1, not {threshold}.")
+    return threshold
+
+
+def answers(probabilities_NC: Doubles, labels: tuple[Label, ...], threshold: float, is_multi_label: bool) -> list[Any]:
+    """Labels of rows by their probabilities; see `Classifier.predict`."""
+    if is_multi_label:
+        has_NC = probabilities_NC >= threshold
+        return [[label for label, has in zip(labels, row, strict=True) if has] for row in has_NC.tolist()]
+    best_N = probabilities_NC.argmax(1)
+    top_N = np.take_along_axis(probabilities_NC, best_N[:, None], 1)[:, 0] if len(best_N) else np.zeros(0)
+    places = zip(best_N.tolist(), (top_N >= threshold).tolist(), strict=True)
+    return [labels[best] if is_kept else None for best, is_kept in places]
+
+
+def _are_texts(items: Any) -> bool:
+    return isinstance(items, str) or has_texts(items)
+
+
+def _vectors(items: Any, model: BiEncoder | None, width: int | None, progress: bool | None) -> Floats:
+    """Vectors of texts, or ready ones, checked: of the width that the model or the head has."""
+    if _are_texts(items):
+        texts = as_texts(items)
+        if not texts and width is not None:  # nothing may be vectors too
+            return np.zeros((0, width), np.float32)
+        if model is None:
+            raise InputError("Texts need a model; give one, or ready vectors.")
+        return check_vectors(model.encode(texts, progress=progress), "vectors of the texts")
+    vectors_ND = check_vectors(items, "vectors")
+    wanted = width if width is not None else None if model is None else model.dimension
+    if wanted is not None and vectors_ND.shape[1] != wanted:
+        raise InputError(f"Vectors of {vectors_ND.shape[1]} dimensions, not {wanted}: they are of another model.")
+    return vectors_ND

@@ -1,1 +1,0 @@
-"""Groups of texts: k-means, agglomerative, HDBSCAN, communities; and what each is about."""

@@ -1,1 +1,0 @@
-"""Texts that repeat what another says, dropped with the reason."""

@@ -1,1 +1,0 @@
-"""Recommendations: items like this one, or for what somebody likes."""

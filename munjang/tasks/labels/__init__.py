@@ -1,1 +1,0 @@
-"""Texts to labels: from many examples, from a few, or from descriptions alone."""

@@ -1,0 +1,191 @@
+"""Paraphrase mining: the most similar pairs of one set of texts, or between two.    A and B rows, D width, P pairs.
+
+>>> from munjang import BiEncoder
+>>> from munjang.tasks.paraphrases import paraphrases
+>>> for pair in paraphrases(["A man eats.", "It rains.", "A man is eating."], model=BiEncoder.load(), max_pairs=1):
+...     print(pair)
+Pair(score=0.98..., first=0, second=2)
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from munjang.bi_encoder import BiEncoder
+from munjang.engine.devices import pick_device
+from munjang.errors import InputError
+from munjang.tasks.paraphrases.best import Best
+from munjang.tasks.paraphrases.bounds import Bounds, bounds
+from munjang.tasks.paraphrases.cells import cell_tiles
+from munjang.tasks.paraphrases.scan import Plan, all_tiles, scan
+from munjang.nn.threads import apart
+from munjang.tasks.vectors import check_same_width, unit_vectors
+from munjang.training.nearest import nearest
+from munjang.types import Floats, Ints
+
+MAX_EXACT = {"cpu": 250_000_000_000, "mps": 250_000_000_000}  # scores: some minutes on two cores
+MANY_EXACT = 50_000_000_000_000  # on a GPU
+SAMPLE = 512  # rows, to guess what the worst of the best pairs scores
+SMALL = 4_000_000  # scores: no guess needed
+
+
+class Pair(NamedTuple):
+    """Two texts by their places, and how similar they are."""
+
+    score: float
+    first: int
+    second: int
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Pairs as three columns, the best first; iterating gives `Pair`s. In one set the first place is the lower one."""
+
+    scores_P: Floats
+    first_P: Ints
+    second_P: Ints
+
+    def __len__(self) -> int:
+        return len(self.scores_P)
+
+    def __iter__(self) -> Iterator[Pair]:
+        rows = zip(self.scores_P.tolist(), self.first_P.tolist(), self.second_P.tolist(), strict=True)
+        return (Pair(*row) for row in rows)
+
+
+def paraphrases(
+    texts: Any,
+    others: Any = None,
+    model: BiEncoder | None = None,
+    max_pairs: int = 500_000,
+    min_score: float | None = None,
+    max_neighbours: int | None = None,
+    is_exact: bool | None = None,
+    device: str | None = None,
+    progress: bool | None = None,
+) -> Pairs:
+    """The pairs of texts with the highest cosine, of one set or between two; ready vectors are taken as well.
+
+    `max_neighbours`: a pair counts only if it is among so many of the nearest of one of its texts; so a text that
+    occurs a thousand times can't fill the list. `is_exact` None: every pair is looked at, unless there are so many
+    that only those in neighbouring cells of the space are (see docs/tasks.md).
+    """
+    a_AD = unit_vectors(texts, model, "texts", progress)
+    b_BD = None if others is None else unit_vectors(others, model, "other texts", progress)
+    return mine(a_AD, b_BD, max_pairs, min_score, max_neighbours, is_exact, device, progress)
+
+
+def mine(
+    a_AD: Floats,
+    b_BD: Floats | None,
+    max_pairs: int,
+    min_score: float | None = None,
+    max_neighbours: int | None = None,
+    is_exact: bool | None = None,
+    device: str | None = None,
+    progress: bool | None = None,
+) -> Pairs:
+    """`paraphrases` of rows as they are, by inner product."""
+    if max_pairs < 1 or (max_neighbours is not None and max_neighbours < 1):
+        raise InputError(f"max_pairs and max_neighbours must be at least 1, not {max_pairs} and {max_neighbours}.")
+    if min_score is not None and not math.isfinite(min_score):
+        raise InputError(f"min_score must be a number, not {min_score}.")
+    check_same_width(a_AD, b_BD)
+    if not len(a_AD) or (b_BD is not None and not len(b_BD)):
+        return Pairs(np.zeros(0, np.float32), np.zeros(0, np.int64), np.zeros(0, np.int64))
+    lowest = -math.inf if min_score is None else min_score
+    where = pick_device(device)
+
+    a = torch.from_numpy(a_AD).to(where)
+    b = a if b_BD is None else torch.from_numpy(b_BD).to(where)
+    return _mine(a, b, max_pairs, lowest, max_neighbours, is_exact, progress)
+
+
+def _mine(
+    a: Tensor,
+    b: Tensor,
+    max_pairs: int,
+    lowest: float,
+    max_neighbours: int | None,
+    is_exact: bool | None,
+    progress: bool | None,
+) -> Pairs:
+    """Look for pairs above a guess of the floor, and again above a lower one if it was too high."""
+    expected = 1.3 * max_pairs
+    while True:
+        guess = apart(partial(_guess, a, b, expected, max_neighbours))
+        if guess == -math.inf and max_neighbours is not None and len(a) * len(b) > SMALL:
+            return _of_nearest(a, b, max_pairs, lowest, max_neighbours, progress)
+        floor = max(guess, lowest)
+        best = Best(max_pairs, floor, max_neighbours, a is b)
+        scan(a, b, *prepared(a, b, floor, is_exact), best, progress)
+        rows, columns, scores = best.found()
+        if len(scores) >= max_pairs or floor <= lowest:
+            return Pairs(scores, rows, columns)
+        expected *= 4
+
+
+def _of_nearest(
+    a: Tensor, b: Tensor, max_pairs: int, lowest: float, max_neighbours: int, progress: bool | None
+) -> Pairs:
+    """The pairs of each row and its nearest ones, where those are no more than are asked for."""
+    sides = [(a, b)] if a is b else [(a, b), (b, a)]
+    best = Best(max_pairs, lowest, None, a is b)
+    keys, values = [], []
+    for queries, others in sides:
+        own = np.arange(len(a)) if a is b else np.zeros(0, np.int64)
+        scores_QK, places_QK = nearest(
+            queries.cpu().numpy(), others.cpu().numpy(), max_neighbours, "dot", (own, own), a.device, progress
+        )
+        rows = np.repeat(np.arange(len(queries)), places_QK.shape[1])
+        ends = (rows, places_QK.reshape(-1)) if queries is a else (places_QK.reshape(-1), rows)
+        first, second = (np.minimum(*ends), np.maximum(*ends)) if a is b else ends
+        keys.append(first * len(b) + second)
+        values.append(scores_QK.reshape(-1))
+    key, place = np.unique(np.concatenate(keys), return_index=True)
+    scores = np.concatenate(values)[place]
+    is_kept = (scores >= lowest) & np.isfinite(scores)
+    best.add(key[is_kept] // len(b), key[is_kept] % len(b), scores[is_kept])
+    rows, columns, scores = best.found()
+    return Pairs(scores, rows, columns)
+
+
+def prepared(a: Tensor, b: Tensor, floor: float, is_exact: bool | None) -> tuple[Bounds, Plan]:
+    """What a scan for the pairs above a floor needs."""
+    return apart(lambda: (bounds(a, b, floor), _plan(a, b, is_exact)))
+
+
+def _plan(a: Tensor, b: Tensor, is_exact: bool | None) -> Plan:
+    """Every pair, or those of neighbouring cells where there are too many."""
+    limit = MAX_EXACT.get(a.device.type, MANY_EXACT)
+    num_scores = len(a) * len(b) // (2 if a is b else 1)
+    if is_exact or (is_exact is None and num_scores <= limit):
+        return all_tiles(len(a), len(b), a is b, a.device)
+    return cell_tiles(a, b)
+
+
+def _guess(a: Tensor, b: Tensor, expected: float, max_neighbours: int | None) -> float:
+    """A score that about so many pairs reach, from the scores of some rows; minus infinity: all pairs, or nearly."""
+    num_scores = len(a) * len(b) // (2 if a is b else 1)
+    if num_scores <= SMALL or expected >= num_scores:
+        return -math.inf
+    rows = torch.from_numpy(np.random.default_rng(0).permutation(len(a))[:SAMPLE]).to(a.device)
+    count = expected * len(rows) / len(a) * (2 if a is b else 1)
+    count += 10 + 3 * math.sqrt(count)
+    num_best = math.ceil(min(len(b), count if max_neighbours is None else max_neighbours + 1))
+    kept = []
+    for some in torch.split(rows, 64):
+        scores = a[some] @ b.T
+        if a is b:
+            scores[torch.arange(len(some), device=a.device), some] = -math.inf
+        kept.append(scores.topk(num_best, dim=1).values.reshape(-1))
+    values = torch.cat(kept)
+    if count >= len(values):
+        return -math.inf
+    return float(values.topk(math.ceil(count)).values[-1])

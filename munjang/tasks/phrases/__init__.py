@@ -1,1 +1,0 @@
-"""Keywords: the phrases of a text that are nearest to it."""
