@@ -10,10 +10,9 @@ from torch import Tensor
 from munjang.compat.similarity_functions import as_rows, as_tensor, cos_sim, dot_score
 from munjang.errors import InputError
 from munjang.tasks.cluster.community import communities
-from munjang.tasks.paraphrases.best import Best
-from munjang.tasks.paraphrases.mining import mine
+from munjang.tasks.paraphrases.mining import mine, pairs_of_neighbours
 from munjang.tasks.vectors import unit_vectors
-from munjang.types import Ints
+from munjang.vectors.nearest import Neighbours, nearest_in_blocks
 from munjang.vectors.similarity import check_vectors
 
 Score = Callable[[Tensor, Tensor], Tensor]
@@ -77,39 +76,13 @@ def _mined(
         is_dot = name == dot_score.__name__
         rows_ND = check_vectors(rows_ND, "embeddings") if is_dot else unit_vectors(rows_ND, what="embeddings")
         found = mine(np.ascontiguousarray(rows_ND), None, max_pairs, None, top_k, True, str(vectors.device), progress)
-        columns = (found.scores_P.tolist(), found.first_P.tolist(), found.second_P.tolist())
     else:
-        best = _by_function(vectors, chunks, max_pairs, top_k, score_function)
-        rows, others, scores = best.found()
-        columns = (scores.tolist(), rows.tolist(), others.tolist())
-    return [list(row) for row in zip(*columns, strict=True)]
-
-
-def _by_function(vectors: Tensor, chunks: tuple[int, int], max_pairs: int, top_k: int, score_function: Score) -> Best:
-    """The pairs by any symmetric function, which is called for every pair of chunks above the diagonal."""
-    best = Best(max_pairs, -np.inf, top_k, is_self=True)
-    height, breadth = chunks
-    for start in range(0, len(vectors), height):
-        queries = vectors[start : start + height]
-        for first in range(start, len(vectors), breadth):
-            scores = score_function(queries, vectors[first : first + breadth]).detach().float()
-            rows, columns = _nearest(scores, start - first, top_k)
-            best.add(rows + start, columns + first, scores.cpu().numpy()[rows, columns])
-    return best
-
-
-def _nearest(scores_QC: Tensor, diagonal: int, top_k: int) -> tuple[Ints, Ints]:
-    """Places above the diagonal of the best scores of each row and column: all others can't count."""
-    num_rows, num_columns = scores_QC.shape
-    above_QC = scores_QC.masked_fill(torch.ones_like(scores_QC, dtype=torch.bool).tril(diagonal), -torch.inf)
-    columns = above_QC.topk(min(top_k, num_columns), dim=1).indices
-    rows = above_QC.topk(min(top_k, num_rows), dim=0).indices
-    by_row = columns + num_columns * torch.arange(num_rows, device=rows.device)[:, None]
-    by_column = rows * num_columns + torch.arange(num_columns, device=rows.device)
-    flat = torch.unique(torch.cat([by_row.reshape(-1), by_column.reshape(-1)])).cpu().numpy()
-    rows_P, columns_P = flat // num_columns, flat % num_columns
-    is_above = columns_P - rows_P > diagonal
-    return rows_P[is_above], columns_P[is_above]
+        own = np.arange(len(vectors))  # no pair
+        blocks = torch.split(vectors, chunks[1])
+        scores, rows = nearest_in_blocks(vectors, blocks, top_k, score_function, (own, own), chunks[0])
+        neighbours = Neighbours(scores.detach().float().cpu().numpy(), rows.cpu().numpy())
+        found = pairs_of_neighbours([neighbours], len(vectors), max_pairs)
+    return [list(pair) for pair in found]
 
 
 def community_detection(

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from munjang.compat.gaps import SPARSE
 from munjang.errors import InputError
+from munjang.vectors import similarity
 
 Vectors = Any  # a tensor, an array, or a list of tensors, arrays or numbers
 Similarity = Callable[[Vectors, Vectors], Tensor]
@@ -46,47 +46,47 @@ def as_rows(vectors: Vectors) -> Tensor:
 
 def unit(vectors: Tensor) -> Tensor:
     """Length one; the zero vector stays zero."""
-    return F.normalize(vectors, dim=-1)
+    return similarity.unit(vectors)
 
 
 def cos_sim(a: Vectors, b: Vectors) -> Tensor:
     """Cosine of every row of a and every row of b: [A, B]."""
-    return unit(as_rows(a)) @ unit(as_rows(b)).T
+    return similarity.cosine(as_rows(a), as_rows(b))
 
 
 def dot_score(a: Vectors, b: Vectors) -> Tensor:
     """Inner product of every row of a and every row of b: [A, B]."""
-    return as_rows(a) @ as_rows(b).T
+    return similarity.dot(as_rows(a), as_rows(b))
 
 
 def euclidean_sim(a: Vectors, b: Vectors) -> Tensor:
-    """Minus the Euclidean distance of every row of a and every row of b: [A, B]."""
+    """Minus the Euclidean distance of every row of a and every row of b: [A, B]; the incumbent's, to the last bit."""
     return -torch.cdist(as_rows(a), as_rows(b))
 
 
 def manhattan_sim(a: Vectors, b: Vectors) -> Tensor:
     """Minus the summed differences of every row of a and every row of b: [A, B]."""
-    return -torch.cdist(as_rows(a), as_rows(b), p=1.0)
+    return similarity.manhattan(as_rows(a), as_rows(b))
 
 
 def pairwise_cos_sim(a: Vectors, b: Vectors) -> Tensor:
     """Cosine of matching rows: [A]."""
-    return (unit(as_floats(a)) * unit(as_floats(b))).sum(-1)
+    return similarity.cosine_of_rows(as_floats(a), as_floats(b))
 
 
 def pairwise_dot_score(a: Vectors, b: Vectors) -> Tensor:
     """Inner product of matching rows: [A]."""
-    return (as_floats(a) * as_floats(b)).sum(-1)
+    return similarity.dot_of_rows(as_floats(a), as_floats(b))
 
 
 def pairwise_euclidean_sim(a: Vectors, b: Vectors) -> Tensor:
     """Minus the Euclidean distance of matching rows: [A]."""
-    return -torch.linalg.vector_norm(as_floats(a) - as_floats(b), dim=-1)
+    return similarity.euclidean_of_rows(as_floats(a), as_floats(b))
 
 
 def pairwise_manhattan_sim(a: Vectors, b: Vectors) -> Tensor:
     """Minus the summed differences of matching rows: [A]."""
-    return -(as_floats(a) - as_floats(b)).abs().sum(-1)
+    return similarity.manhattan_of_rows(as_floats(a), as_floats(b))
 
 
 class SimilarityFunction(Enum):

@@ -14,6 +14,8 @@ from munjang.stores.base import Value
 from munjang.tasks.terms_of_groups import STOP_WORDS
 from munjang.types import Array, Floats, Ints
 from munjang.vectors.kmeans import kmeans
+from munjang.vectors.principal import principal_components
+from munjang.vectors.similarity import unit
 
 MAX_SCANNED = 20_000  # passages that are read, so that a large corpus holds nobody up
 MAX_POINTS = 1500  # of those, evenly: what a browser draws without effort
@@ -81,7 +83,7 @@ def sample(index: Index) -> Sample:
     keep = np.unique(np.linspace(0, len(passages) - 1, min(len(passages), MAX_POINTS)).astype(int))
     vectors_ND = np.concatenate(vectors)[keep].astype(np.float32)
     if index.store.schema.metric == "cosine":  # whose length says nothing
-        vectors_ND /= np.maximum(np.linalg.norm(vectors_ND, axis=1, keepdims=True), 1e-12)
+        vectors_ND = unit(vectors_ND)
     return Sample(vectors_ND, [passages[at] for at in keep], index.count())
 
 
@@ -116,12 +118,9 @@ def project(vectors_ND: Floats) -> Floats:
     >>> project(np.array([[0.0, 1], [0, 3], [0, 5]], np.float32)).tolist()
     [[-1.0, 0.0], [0.0, 0.0], [1.0, 0.0]]
     """
-    centred = np.asarray(vectors_ND, np.float64) - vectors_ND.mean(0, dtype=np.float64)
-    _, directions_DD = np.linalg.eigh(centred.T @ centred)
-    axes_D2 = directions_DD[:, ::-1][:, :2]
-    axes_D2 = axes_D2 * np.where(axes_D2[np.abs(axes_D2).argmax(0), range(axes_D2.shape[1])] < 0, -1, 1)
-    places_N2 = np.zeros((len(centred), 2))
-    places_N2[:, : axes_D2.shape[1]] = centred @ axes_D2
+    components = principal_components(vectors_ND.astype(np.float64), 2)
+    places_N2 = np.zeros((len(vectors_ND), 2))
+    places_N2[:, : components.shape[1]] = components
     reach = np.abs(places_N2).max(0)
     scaled: Floats = (places_N2 / np.where(reach > 1e-9, reach, np.inf)).astype(np.float32)
     return scaled + np.float32(0)  # no -0

@@ -7,7 +7,8 @@ rows that are a hair below the k-th are kept too, and `scoring.rescored` decides
 import numpy as np
 
 from munjang.types import Array, Floats, Ints
-from munjang.vectors.similarity import unit
+from munjang.vectors.nearest import kth_best
+from munjang.vectors.similarity import Vectors, unit
 
 BLOCK_SCORES = 1 << 21  # of one block: 8 MB
 MAX_QUERIES = 256  # at a time
@@ -34,7 +35,8 @@ def _candidates(
     kept: list[list[tuple[Ints, Floats]]] = [[] for _ in range(num_queries)]
     for start in range(0, len(rows), block_rows):
         block = rows[start : start + block_rows]
-        scores_QR = _scores(queries_QD, _taken(vectors_ND, block), _taken(lengths_N, block), metric)
+        products_QR = queries_QD @ _taken(vectors_ND, block).T
+        scores_QR = rank_scores(products_QR, _taken(lengths_N, block), metric)
         for query, scores_R in enumerate(scores_QR):
             if np.isneginf(limits_Q[query]) and k < len(scores_R):
                 limits_Q[query] = _limit(scores_R, k) - slack_Q[query]
@@ -52,13 +54,13 @@ def _limit(scores_R: Floats, k: int) -> np.float32:
     num_groups = len(scores_R) // GROUP
     if num_groups >= 4 * k:
         scores_R = scores_R[: num_groups * GROUP].reshape(num_groups, GROUP).max(1)
-    return np.partition(scores_R, len(scores_R) - k)[-k]
+    return kth_best(scores_R, k)
 
 
 def _prune(kept: list[tuple[Ints, Floats]], k: int, limits_Q: Floats, query: int, width: np.float32) -> None:
     places = np.concatenate([each for each, _ in kept])
     scores = np.concatenate([each for _, each in kept])
-    limits_Q[query] = np.partition(scores, len(scores) - k)[-k] - width
+    limits_Q[query] = kth_best(scores, k) - width
     is_kept = scores >= limits_Q[query]
     kept[:] = [(places[is_kept], scores[is_kept])]
 
@@ -69,15 +71,14 @@ def _taken(array: Array, rows: Ints) -> Floats:
     return np.asarray(array[rows[0] : rows[-1] + 1] if is_run else array[rows], np.float32)
 
 
-def _scores(queries_QD: Floats, vectors_RD: Floats, lengths_R: Floats, metric: str) -> Floats:
-    """Numbers in the order of the similarity, not always the similarity itself."""
-    scores_QR = queries_QD @ vectors_RD.T
+def rank_scores(products_QR: Vectors, lengths_R: Vectors, metric: str) -> Vectors:
+    """Turn inner products, in place, into numbers in the order of the similarity; arrays or tensors."""
     if metric == "cosine":
-        scores_QR /= np.maximum(lengths_R, 1e-12)
+        products_QR /= lengths_R.clip(1e-12)
     elif metric == "euclidean":
-        scores_QR *= 2
-        scores_QR -= lengths_R * lengths_R
-    return scores_QR
+        products_QR *= 2
+        products_QR -= lengths_R * lengths_R
+    return products_QR
 
 
 def slack(queries_QD: Floats, lengths_N: Floats, metric: str) -> Floats:

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from munjang.stores.exact import slack
+from munjang.stores.exact import rank_scores, slack
 from munjang.types import Array, Floats, Ints
+from munjang.vectors.nearest import nearest_in_blocks
 from munjang.vectors.similarity import unit
 
 MIN_ROWS = 20_000  # below, a CPU takes a few milliseconds
@@ -67,18 +68,14 @@ def _candidates(
     matrix = vectors_ND if chosen is None else vectors_ND[chosen]
     lengths = lengths if chosen is None else lengths[chosen]
     count = min(k + MORE, len(rows))
-    found: list[Ints] = []
-    for start in range(0, len(queries), max(BLOCK_SCORES // len(rows), 1)):
-        part = queries[start : start + max(BLOCK_SCORES // len(rows), 1)]
-        scores = part @ matrix.float().T
-        if metric == "cosine":
-            scores /= lengths.clamp(min=1e-12)
-        elif metric == "euclidean":
-            scores = 2 * scores - lengths * lengths
-        best = scores.topk(count, dim=1)
-        values, places = best.values.cpu().numpy(), best.indices.cpu().numpy()
-        # Rows that were left out may be as close as the k-th: only reading on would tell.
-        if count < len(rows) and (values[:, k - 1] - values[:, -1] <= slack_Q[start : start + len(part)]).any():
-            return None
-        found += [rows[each] for each in places]
-    return found
+
+    def score(some_QD: Any, all_ND: Any) -> Any:
+        return rank_scores(some_QD @ all_ND.float().T, lengths, metric)
+
+    block_rows = max(BLOCK_SCORES // len(rows), 1)
+    scores_QC, places_QC = nearest_in_blocks(queries, [matrix], count, score, block_rows=block_rows)
+    scores = scores_QC.cpu().numpy()
+    # Rows that were left out may be as close as the k-th: only reading on would tell.
+    if count < len(rows) and (scores[:, k - 1] - scores[:, -1] <= slack_Q).any():
+        return None
+    return [rows[places] for places in places_QC.cpu().numpy()]

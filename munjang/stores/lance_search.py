@@ -11,6 +11,7 @@ from munjang.stores.base import Found, Schema
 from munjang.stores.lance_table import METRICS
 from munjang.stores.scoring import best
 from munjang.types import Doubles, Floats
+from munjang.vectors.nearest import kth_best
 from munjang.vectors.similarity import PAIRWISE
 
 SLACK, HALF_SLACK = 1e-5, 1e-2  # distances of the engine and scores of ours differ by rounding
@@ -77,7 +78,7 @@ class Nearest:
                 return None
             scores_C = self.scores(query_D, rows)
             # the best and whoever is as good as the last of them; only these are read, as every column takes time
-            chosen = np.flatnonzero(scores_C >= np.partition(scores_C, -k)[-k])
+            chosen = np.flatnonzero(scores_C >= kth_best(scores_C, k))
             score_of = dict(zip(rows.column("_rowid").to_numpy()[chosen].tolist(), scores_C[chosen], strict=True))
             read = self.table.take_row_ids(list(score_of)).with_row_id().select(list(self.columns)).to_arrow()
             if read.num_rows == len(score_of):

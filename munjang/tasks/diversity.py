@@ -11,17 +11,9 @@ import numpy as np
 
 from munjang.errors import InputError
 from munjang.types import Floats, Ints
+from munjang.vectors.nearest import top_k
 
 MAX_COMBINATIONS = 3_000_000  # that max-sum compares: 24 MB for each number of a combination
-
-
-def nearest(scores_C: Floats, top: int) -> Ints:
-    """The best by their scores.
-
-    >>> nearest(np.array([0.1, 0.9, 0.5], np.float32), 2).tolist()
-    [1, 2]
-    """
-    return np.argsort(-scores_C, kind="stable")[:top]
 
 
 def marginal(scores_C: Floats, units_CD: Floats, top: int, diversity: float) -> Ints:
@@ -47,7 +39,7 @@ def max_sum(scores_C: Floats, units_CD: Floats, top: int, num_candidates: int) -
     """
     if num_candidates < top:
         raise InputError(f"max-sum picks {top} of num_candidates={num_candidates}; let num_candidates be larger.")
-    best = nearest(scores_C, num_candidates)[::-1]  # KeyBERT's order, which decides between equals
+    best = top_k(scores_C, num_candidates)[::-1]  # KeyBERT's order, which decides between equals
     if len(best) <= top:
         return best[::-1]
     if comb(len(best), top) > MAX_COMBINATIONS:

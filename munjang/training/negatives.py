@@ -21,8 +21,8 @@ from munjang.bi_encoder import BiEncoder
 from munjang.cross_encoder import CrossEncoder
 from munjang.data.examples import Examples
 from munjang.errors import InputError, unknown
-from munjang.training.nearest import nearest
 from munjang.types import Bools, Floats, Ints
+from munjang.vectors.nearest import nearest
 from munjang.vectors.similarity import PAIRWISE
 
 PICKS = ("top", "random")

@@ -7,6 +7,7 @@ import numpy as np
 from munjang.errors import InputError
 from munjang.progress import Progress
 from munjang.types import Floats, Ints
+from munjang.vectors.similarity import BLOCK_ROWS
 
 TOLERANCE = 1e-4  # of the points' variance: centres that move less have settled
 
@@ -100,6 +101,14 @@ def _centres(points: Floats, clusters_N: Ints, distances_NK: Floats) -> Floats:
         farthest = np.argsort(-distances_NK.min(1), kind="stable")[: len(empty)]
         centres[empty] = points[farthest]
     return centres
+
+
+def nearest_centres(points_ND: Floats, centres_KD: Floats) -> Ints:
+    """Return the cluster of each point, whether or not the centres come from these points."""
+    half_K = np.einsum("kd,kd->k", centres_KD, centres_KD) / 2
+    blocks = (points_ND[start : start + BLOCK_ROWS] for start in range(0, len(points_ND), BLOCK_ROWS))
+    clusters = [(block @ centres_KD.T - half_K).argmax(1) for block in blocks]
+    return np.concatenate(clusters) if clusters else np.zeros(0, np.int64)
 
 
 def _distances(points: Floats, squares_N: Floats, centres: Floats) -> Floats:

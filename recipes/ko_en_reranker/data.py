@@ -8,8 +8,8 @@ import numpy as np
 from munjang import BiEncoder
 from munjang.data.examples import Examples
 from munjang.data.reading import drop_overlap, read_examples
-from munjang.training.nearest import nearest
 from munjang.training.negatives import mine_negatives
+from munjang.vectors.nearest import nearest
 from recipes.ko_en_small.data import MADE, Sets, documented, everyday, file, joined, read, reported
 
 NUM_NEGATIVES = 7

@@ -6,18 +6,15 @@ import numpy as np
 import pytest
 
 from munjang.errors import InputError
-from munjang.tasks.diversity import marginal, max_sum, nearest
+from munjang.tasks.diversity import marginal, max_sum
+from munjang.vectors.nearest import top_k
 from munjang.vectors.similarity import unit
-
-
-def test_nearest_takes_the_first_of_equals() -> None:
-    assert nearest(np.array([0.2, 0.9, 0.9, 0.1], np.float32), 3).tolist() == [1, 2, 0]
 
 
 def test_marginal_skips_a_twin() -> None:
     units = unit(np.array([[1, 0.1], [1, 0.11], [0.2, 1]], np.float32))
     scores = units @ unit(np.array([[1, 0.3]], np.float32))[0]
-    assert marginal(scores, units, 2, diversity=0.0).tolist() == nearest(scores, 2).tolist() == [1, 0]
+    assert marginal(scores, units, 2, diversity=0.0).tolist() == top_k(scores, 2).tolist() == [1, 0]
     assert marginal(scores, units, 2, diversity=0.7).tolist() == [1, 2]
 
 
@@ -25,7 +22,7 @@ def test_max_sum_is_the_least_alike_of_all_combinations() -> None:
     random = np.random.default_rng(0)
     units = unit(random.normal(size=(12, 6)).astype(np.float32))
     scores = units @ units[0]
-    pool = nearest(scores, 8).tolist()
+    pool = top_k(scores, 8).tolist()
     best = min(combinations(pool, 3), key=lambda each: sum(units[a] @ units[b] for a, b in combinations(each, 2)))
     assert set(max_sum(scores, units, 3, num_candidates=8).tolist()) == set(best)
 

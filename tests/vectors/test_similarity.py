@@ -4,9 +4,10 @@ import math
 
 import numpy as np
 import pytest
+import torch
 
 from munjang.errors import InputError
-from munjang.vectors.similarity import PAIRWISE, SIMILARITIES, check_vectors, unit
+from munjang.vectors.similarity import PAIRWISE, SIMILARITIES, check_unit, check_vectors, unit
 
 NAIVE = {
     "dot": lambda a, b: float(a @ b),
@@ -32,6 +33,11 @@ def test_against_the_formula(name: str) -> None:
     rows = PAIRWISE[name](A, B)
     assert rows.dtype == np.float32
     assert np.abs(rows - np.diag(expected)).max() < 3e-6
+    tensors = torch.from_numpy(A), torch.from_numpy(B)
+    for table, wanted in ((SIMILARITIES, expected), (PAIRWISE, np.diag(expected))):
+        scores = table[name](*tensors)
+        assert scores.dtype == torch.float32
+        assert np.abs(scores.numpy() - wanted).max() < 3e-6
 
 
 @pytest.mark.parametrize("name", SIMILARITIES)
@@ -48,6 +54,7 @@ def test_no_rows(name: str, rows: tuple[int, int]) -> None:
     assert found.shape == rows
     assert found.dtype == np.float32
     assert PAIRWISE[name](A[:0], B[:0]).shape == (0,)
+    assert SIMILARITIES[name](torch.from_numpy(A[: rows[0]]), torch.from_numpy(B[: rows[1]])).shape == rows
 
 
 def test_near_neighbours_keep_their_distance() -> None:
@@ -55,11 +62,15 @@ def test_near_neighbours_keep_their_distance() -> None:
     b = a.copy()
     b[0, 0] += 0.001
     assert SIMILARITIES["euclidean"](a, b)[0, 0] == pytest.approx(-0.001, rel=1e-3)
+    tensors = torch.from_numpy(a), torch.from_numpy(b)
+    assert SIMILARITIES["euclidean"](*tensors)[0, 0].item() == pytest.approx(-0.001, rel=1e-3)
 
 
 def test_unit_vectors() -> None:
     assert np.allclose(np.linalg.norm(unit(A), axis=1), 1, atol=1e-6)
     assert (unit(np.zeros((1, 3), np.float32)) == 0).all()
+    np.testing.assert_allclose(unit(torch.from_numpy(A)).numpy(), unit(A), atol=1e-6)
+    assert (unit(torch.zeros(1, 3)) == 0).all()
 
 
 @pytest.mark.parametrize(
@@ -84,3 +95,12 @@ def test_one_vector_is_a_matrix_of_one() -> None:
     assert check_vectors([1, 2, 3], "side").shape == (1, 3)
     assert check_vectors(np.zeros((0, 4)), "side").shape == (0, 4)
     assert check_vectors(A.astype(np.float64), "side").dtype == np.float32
+
+
+def test_unit_rows_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("munjang.vectors.similarity.BLOCK_ROWS", 2)
+    assert np.array_equal(check_unit(A, "texts"), unit(A))
+    with pytest.raises(InputError, match="Vector 3 of the texts holds NaN"):
+        check_unit(np.where(np.arange(5)[:, None] == 3, np.nan, A), "texts")
+    with pytest.raises(InputError, match="not an array of <U1"):
+        check_unit(np.array([["a"]]), "texts")

@@ -42,11 +42,11 @@ def evaluate(model: Any, data: Duplicates, settings: Settings) -> Measured:
     """Average precision and best F1 over the closest pairs; a pair that was not found counts as missed."""
     vectors_ND = encode_documents(model, data.texts, settings)
     scores: dict[tuple[int, int], float] = {}
-    neighbours = nearest(vectors_ND, vectors_ND, NUM_NEIGHBOURS + 1, model.similarity_name)
-    for row, (places, found) in enumerate(neighbours):
-        for place, score in zip(places.tolist(), found.tolist(), strict=True):
-            if place != row:
-                scores[min(row, place), max(row, place)] = score
+    found = nearest(vectors_ND, vectors_ND, NUM_NEIGHBOURS + 1, model.similarity_name, progress=settings.progress)
+    for row, (others, closeness) in enumerate(zip(found.rows_AK.tolist(), found.scores_AK.tolist(), strict=True)):
+        for other, score in zip(others, closeness, strict=True):
+            if other != row:
+                scores[min(row, other), max(row, other)] = score
     pairs = list(scores)
     values = np.fromiter(scores.values(), np.float64, len(scores))
     best = np.argsort(-values, kind="stable")[:MAX_PAIRS]

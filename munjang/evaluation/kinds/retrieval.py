@@ -36,10 +36,10 @@ def search(model: "BiEncoder", data: Retrieval, depth: int, settings: Settings) 
     names = sorted(data.corpus, key=lambda name: name.encode("utf-8", "surrogatepass"), reverse=True)
     documents_BD = encode_documents(model, [data.corpus[name] for name in names], settings)
     queries_AD = encode_queries(model, list(data.queries.values()), settings)
-    found = nearest(queries_AD, documents_BD, depth, model.similarity_name)
+    found = nearest(queries_AD, documents_BD, depth, model.similarity_name, progress=settings.progress)
     return {
-        query: {names[place]: float(score) for place, score in zip(places, scores, strict=True)}
-        for query, (places, scores) in zip(data.queries, found, strict=True)
+        query: {names[row]: score for row, score in zip(rows, scores, strict=True)}
+        for query, rows, scores in zip(data.queries, found.rows_AK.tolist(), found.scores_AK.tolist(), strict=True)
     }
 
 

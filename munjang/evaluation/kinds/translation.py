@@ -19,15 +19,15 @@ def read(source: Source, settings: Settings) -> Examples:
 def evaluate(model: Any, examples: Examples, settings: Settings) -> Measured:
     """Accuracy in both directions, by cosine."""
     first_ND, second_ND = encode_columns(model, examples.texts, settings)
-    forth = _found(first_ND, second_ND, examples.texts[1])
-    back = _found(second_ND, first_ND, examples.texts[0])
+    forth = _accuracy(first_ND, second_ND, examples.texts[1], settings.progress)
+    back = _accuracy(second_ND, first_ND, examples.texts[0], settings.progress)
     return Measured({"accuracy": (forth + back) / 2, "accuracy_1_to_2": forth, "accuracy_2_to_1": back})
 
 
-def _found(from_ND: Floats, to_ND: Floats, texts: list[str]) -> float:
-    """A row that holds the same text is as good as the row itself."""
-    hits = [texts[place[0]] == texts[row] for row, (place, _) in enumerate(nearest(from_ND, to_ND, 1))]
-    return float(np.mean(hits))
+def _accuracy(from_ND: Floats, to_ND: Floats, texts: list[str], progress: bool | None) -> float:
+    """Return how often the nearest row holds the right text, be it another row with the same text."""
+    rows_N = nearest(from_ND, to_ND, 1, progress=progress).rows_AK[:, 0].tolist()
+    return float(np.mean([texts[found] == text for found, text in zip(rows_N, texts, strict=True)]))
 
 
 KIND = Kind("translation matching: a text and its translation", {"bi": "accuracy"}, read, evaluate)

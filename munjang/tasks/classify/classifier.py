@@ -28,7 +28,7 @@ from munjang.tasks.classify.linear_head import Head
 from munjang.tasks.classify.targets import Label, read_labels
 from munjang.text.inputs import as_texts, has_texts
 from munjang.types import Doubles, Floats
-from munjang.vectors.similarity import check_vectors, unit
+from munjang.vectors.similarity import check_dimension, check_vectors, unit
 
 
 @dataclass(frozen=True)
@@ -169,6 +169,6 @@ def _vectors(items: Any, model: BiEncoder | None, width: int | None, progress: b
         return check_vectors(model.encode(texts, progress=progress), "vectors of the texts")
     vectors_ND = check_vectors(items, "vectors")
     wanted = width if width is not None else None if model is None else model.dimension
-    if wanted is not None and vectors_ND.shape[1] != wanted:
-        raise InputError(f"Vectors of {vectors_ND.shape[1]} dimensions, not {wanted}: they are of another model.")
+    if wanted is not None:
+        check_dimension(vectors_ND, wanted, "vectors")
     return vectors_ND

@@ -21,7 +21,7 @@ from munjang.tasks.cluster.config import ClusterConfig
 from munjang.tasks.paraphrases.neighbours import ROUNDING, components, neighbours
 from munjang.tasks.vectors import unit_vectors
 from munjang.types import Floats, Ints
-from munjang.vectors.kmeans import kmeans
+from munjang.vectors.kmeans import kmeans, nearest_centres
 
 MAX_AT_ONCE = 15_000  # rows of a component: scikit-learn takes 22 bytes for each of their distances, 5 GB
 KMEANS_SCORES = 1 << 28  # distances of one start: 1 GB
@@ -108,11 +108,7 @@ def _kmeans(vectors_ND: Floats, config: ClusterConfig, place: Place) -> Ints:
     chosen = np.random.default_rng(config.seed).permutation(len(vectors_ND))[: max(KMEANS_SCORES // count, count)]
     some_MD = vectors_ND[np.sort(chosen)]
     centres_KD = kmeans(some_MD, count, config.seed, num_starts=1, progress=place.progress).centres_KD
-    half_K = np.einsum("kd,kd->k", centres_KD, centres_KD) / 2
-    labels = np.empty(len(vectors_ND), np.int64)
-    for start in range(0, len(vectors_ND), 16_384):
-        labels[start : start + 16_384] = (vectors_ND[start : start + 16_384] @ centres_KD.T - half_K).argmax(1)
-    return labels
+    return nearest_centres(vectors_ND, centres_KD)
 
 
 def _agglomerative(vectors_ND: Floats, config: ClusterConfig, place: Place) -> Ints:

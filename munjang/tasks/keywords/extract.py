@@ -16,12 +16,13 @@ import numpy as np
 from munjang.bi_encoder import BiEncoder
 from munjang.errors import InputError
 from munjang.progress import Progress
-from munjang.tasks.diversity import marginal, max_sum, nearest
+from munjang.tasks.diversity import marginal, max_sum
 from munjang.tasks.keywords.candidates import Candidates, find_candidates, given_candidates
 from munjang.tasks.keywords.config import KeywordConfig as KeywordConfig  # here too: callers need both
 from munjang.text.inputs import as_texts
 from munjang.types import Floats, Ints
-from munjang.vectors.similarity import check_vectors, unit
+from munjang.vectors.nearest import top_k
+from munjang.vectors.similarity import check_dimension, check_vectors, unit
 
 TEXT_WEIGHT = 3  # of the text against its seeds, as KeyBERT mixes them: (3 × text + seeds) / 4
 
@@ -85,17 +86,14 @@ def _picked(scores_C: Floats, units_CD: Floats, config: KeywordConfig) -> Ints:
         return marginal(scores_C, units_CD, config.top, config.diversity)
     if config.pick == "max_sum":
         return max_sum(scores_C, units_CD, config.top, config.num_candidates)
-    return nearest(scores_C, config.top)
+    return top_k(scores_C, config.top)
 
 
-def _checked(vectors: Any, num_texts: int, width: int) -> Floats:
+def _checked(vectors: Any, num_texts: int, dimension: int) -> Floats:
     array = check_vectors(vectors, "vectors of the texts")
     if len(array) != num_texts:
         raise InputError(f"There are {len(array)} vectors for {num_texts} texts.")
-    if array.shape[1] != width:
-        raise InputError(
-            f"The vectors have {array.shape[1]} dimensions, but this model's have {width}; are they of another model?"
-        )
+    check_dimension(array, dimension, "vectors")
     return array
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from munjang.types import Bools, Floats, Ints
+from munjang.vectors.nearest import kth_best
 
 NONE = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32))
 
@@ -37,7 +38,7 @@ class Best:
             is_near = self._near(rows, columns, scores).any(0)
             rows, columns, scores = rows[is_near], columns[is_near], scores[is_near]
         if len(scores) > self.max_pairs:  # sorting all would take longer
-            limit = np.partition(scores, len(scores) - self.max_pairs)[-self.max_pairs]
+            limit = kth_best(scores, self.max_pairs)
             is_kept = scores >= limit
             rows, columns, scores = rows[is_kept], columns[is_kept], scores[is_kept]
         order = np.lexsort((columns, rows, -scores))[: self.max_pairs]
@@ -65,7 +66,7 @@ class Best:
         is_kept = is_near_2P.any(0)
         count = 2 * self.max_pairs
         if len(filled) >= count:
-            limit = np.partition(filled, len(filled) - count)[-count]
+            limit = kth_best(filled, count)
             is_kept &= scores >= limit
             self.floor = _above(limit)
         return rows[is_kept], columns[is_kept], scores[is_kept]
@@ -80,7 +81,7 @@ class Best:
         return ranks_2P < self.max_neighbours
 
 
-def _above(score: np.float32) -> float:
+def _above(score: np.floating) -> float:
     """The next floor: a pair of equal score would not be better than what there is."""
     return float(np.nextafter(score, np.float32(np.inf)))
 

@@ -8,7 +8,7 @@ Pair(score=0.98..., first=0, second=2)
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -24,10 +24,13 @@ from munjang.tasks.paraphrases.best import Best
 from munjang.tasks.paraphrases.bounds import Bounds, bounds
 from munjang.tasks.paraphrases.cells import cell_tiles
 from munjang.tasks.paraphrases.scan import Plan, all_tiles, scan
+from munjang.tasks.vectors import unit_vectors
 from munjang.nn.threads import apart
 from munjang.tasks.vectors import check_same_width, unit_vectors
 from munjang.training.nearest import nearest
 from munjang.types import Floats, Ints
+from munjang.vectors.nearest import NO_PAIRS, Neighbours, nearest, nearest_in_blocks
+from munjang.vectors.similarity import check_same_dimension, dot
 
 MAX_EXACT = {"cpu": 250_000_000_000, "mps": 250_000_000_000}  # scores: some minutes on two cores
 MANY_EXACT = 50_000_000_000_000  # on a GPU
@@ -96,7 +99,7 @@ def mine(
         raise InputError(f"max_pairs and max_neighbours must be at least 1, not {max_pairs} and {max_neighbours}.")
     if min_score is not None and not math.isfinite(min_score):
         raise InputError(f"min_score must be a number, not {min_score}.")
-    check_same_width(a_AD, b_BD)
+    check_same_dimension(a_AD, b_BD)
     if not len(a_AD) or (b_BD is not None and not len(b_BD)):
         return Pairs(np.zeros(0, np.float32), np.zeros(0, np.int64), np.zeros(0, np.int64))
     lowest = -math.inf if min_score is None else min_score
@@ -134,24 +137,32 @@ def _mine(
 def _of_nearest(
     a: Tensor, b: Tensor, max_pairs: int, lowest: float, max_neighbours: int, progress: bool | None
 ) -> Pairs:
-    """The pairs of each row and its nearest ones, where those are no more than are asked for."""
-    sides = [(a, b)] if a is b else [(a, b), (b, a)]
-    best = Best(max_pairs, lowest, None, a is b)
+    """Find the pairs of each row and its nearest ones, where those are no more than are asked for."""
+    own = np.arange(len(a) if a is b else 0)
+    sides = [
+        nearest(rows.cpu().numpy(), others.cpu().numpy(), max_neighbours, "dot", (own, own), a.device, progress)
+        for rows, others in ([(a, b)] if a is b else [(a, b), (b, a)])
+    ]
+    return pairs_of_neighbours(sides, len(b), max_pairs, lowest)
+
+
+def pairs_of_neighbours(
+    sides: Sequence[Neighbours], num_columns: int, max_pairs: int, lowest: float = -math.inf
+) -> Pairs:
+    """Return the best pairs of rows and their neighbours: of one set in itself, or of two sets in each other."""
     keys, values = [], []
-    for queries, others in sides:
-        own = np.arange(len(a)) if a is b else np.zeros(0, np.int64)
-        scores_QK, places_QK = nearest(
-            queries.cpu().numpy(), others.cpu().numpy(), max_neighbours, "dot", (own, own), a.device, progress
-        )
-        rows = np.repeat(np.arange(len(queries)), places_QK.shape[1])
-        ends = (rows, places_QK.reshape(-1)) if queries is a else (places_QK.reshape(-1), rows)
-        first, second = (np.minimum(*ends), np.maximum(*ends)) if a is b else ends
-        keys.append(first * len(b) + second)
+    for side, (scores_QK, others_QK) in enumerate(sides):
+        ends = (np.repeat(np.arange(len(others_QK)), others_QK.shape[1]), others_QK.reshape(-1))
+        if len(sides) == 1:
+            ends = (np.minimum(*ends), np.maximum(*ends))
+        first, second = reversed(ends) if side else ends
+        keys.append(first * num_columns + second)
         values.append(scores_QK.reshape(-1))
     key, place = np.unique(np.concatenate(keys), return_index=True)
     scores = np.concatenate(values)[place]
     is_kept = (scores >= lowest) & np.isfinite(scores)
-    best.add(key[is_kept] // len(b), key[is_kept] % len(b), scores[is_kept])
+    best = Best(max_pairs, lowest, None, len(sides) == 1)
+    best.add(key[is_kept] // num_columns, key[is_kept] % num_columns, scores[is_kept])
     rows, columns, scores = best.found()
     return Pairs(scores, rows, columns)
 
@@ -175,17 +186,12 @@ def _guess(a: Tensor, b: Tensor, expected: float, max_neighbours: int | None) ->
     num_scores = len(a) * len(b) // (2 if a is b else 1)
     if num_scores <= SMALL or expected >= num_scores:
         return -math.inf
-    rows = torch.from_numpy(np.random.default_rng(0).permutation(len(a))[:SAMPLE]).to(a.device)
+    rows = np.random.default_rng(0).permutation(len(a))[:SAMPLE]
     count = expected * len(rows) / len(a) * (2 if a is b else 1)
     count += 10 + 3 * math.sqrt(count)
     num_best = math.ceil(min(len(b), count if max_neighbours is None else max_neighbours + 1))
-    kept = []
-    for some in torch.split(rows, 64):
-        scores = a[some] @ b.T
-        if a is b:
-            scores[torch.arange(len(some), device=a.device), some] = -math.inf
-        kept.append(scores.topk(num_best, dim=1).values.reshape(-1))
-    values = torch.cat(kept)
+    own = (np.arange(len(rows)), rows) if a is b else NO_PAIRS
+    values = nearest_in_blocks(a[torch.from_numpy(rows).to(a.device)], [b], num_best, dot, own, 64)[0].reshape(-1)
     if count >= len(values):
         return -math.inf
     return float(values.topk(math.ceil(count)).values[-1])

@@ -10,8 +10,8 @@ from munjang.engine.devices import pick_device
 from munjang.errors import InputError
 from munjang.tasks.paraphrases.mining import prepared
 from munjang.tasks.paraphrases.scan import scan
-from munjang.tasks.vectors import check_same_width
 from munjang.types import Floats, Ints
+from munjang.vectors.similarity import check_same_dimension
 
 MAX_EDGES = 1 << 28  # 12 bytes each, and as much again while they are sorted
 ROUNDING = 1e-6  # the cosine of equal vectors may come out as 0.9999999: at 1.0 they are neighbours all the same
@@ -77,7 +77,7 @@ def pairs_above(
         raise InputError(f"The threshold must be a number, not {threshold}.")
     found, where = _All(threshold - ROUNDING), pick_device(device)
     if len(a_ND) and (b_MD is None or len(b_MD)):
-        check_same_width(a_ND, b_MD)
+        check_same_dimension(a_ND, b_MD)
         a = torch.from_numpy(a_ND).to(where)
         b = a if b_MD is None else torch.from_numpy(b_MD).to(where)
         scan(a, b, *prepared(a, b, found.floor, is_exact), found, progress)

@@ -13,11 +13,10 @@ from munjang.bi_encoder import BiEncoder
 from munjang.engine.devices import pick_device
 from munjang.errors import InputError
 from munjang.tasks.paraphrases.mining import Pairs
-from munjang.tasks.vectors import check_same_width, unit_vectors
-from munjang.training.nearest import nearest
+from munjang.tasks.vectors import unit_vectors
 from munjang.types import Floats, Ints
-
-NO_PAIRS = (np.zeros(0, np.int64), np.zeros(0, np.int64))
+from munjang.vectors.nearest import NO_PAIRS, nearest
+from munjang.vectors.similarity import check_same_dimension
 
 
 def bitext(
@@ -39,7 +38,7 @@ def bitext(
     b_BD = unit_vectors(others, model, "other texts", progress)
     if not len(a_AD) or not len(b_BD):
         return Pairs(np.zeros(0, np.float32), *NO_PAIRS)
-    check_same_width(a_AD, b_BD)
+    check_same_dimension(a_AD, b_BD)
     where = pick_device(device)
     forth_AK, places_AK = nearest(a_AD, b_BD, num_neighbours, "dot", NO_PAIRS, where, progress)
     back_BK, places_BK = nearest(b_BD, a_AD, num_neighbours, "dot", NO_PAIRS, where, progress)

@@ -14,7 +14,8 @@ from munjang.index import Index
 from munjang.stores.base import Rows
 from munjang.text.inputs import as_texts
 from munjang.types import Doubles, Floats
-from munjang.vectors.similarity import check_vectors, unit
+from munjang.vectors.nearest import top_k
+from munjang.vectors.similarity import check_dimension, check_vectors, unit
 
 # How relevant each of many vectors is: [N, D] -> [N]
 Relevance = Callable[[Floats], Doubles]
@@ -78,9 +79,8 @@ class Items:
         if len(set(names)) < len(names):
             ((twice, _),) = Counter(names).most_common(1)
             raise InputError(f"The id {twice!r} occurs twice; every item needs its own.")
-        if model is not None and vectors_ND.shape[1] != model.dimension:
-            width = vectors_ND.shape[1]
-            raise InputError(f"Vectors of {width} dimensions, not {model.dimension}: they are of another model.")
+        if model is not None:
+            check_dimension(vectors_ND, model.dimension, "items")
         return cls(names, unit(vectors_ND), texts or [""] * len(names), model)
 
     def vectors(self, ids: Sequence[str]) -> Floats:
@@ -93,7 +93,7 @@ class Items:
 
     def candidates(self, wanted_LD: Floats, relevance: Relevance, number: int) -> Candidates:
         """The most relevant, exactly."""
-        rows = np.argsort(-relevance(self.vectors_ND), kind="stable")[:number].tolist()
+        rows = top_k(relevance(self.vectors_ND), number).tolist()
         return Candidates([self.ids[row] for row in rows], self.vectors_ND[rows], [self.texts[row] for row in rows])
 
 

@@ -14,8 +14,9 @@ from munjang.errors import InputError
 from munjang.tasks.terms_of_groups import POOL, terms_of
 from munjang.tasks.topics.model import NONE, TopicModel, build, own_similarity
 from munjang.tasks.topics.terms import diversify, split
-from munjang.tasks.vectors import check_width, unit_vectors
+from munjang.tasks.vectors import unit_vectors
 from munjang.types import Floats, Ints
+from munjang.vectors.similarity import check_dimension
 
 
 def merge_topics(found: TopicModel, groups: Sequence[Sequence[int]], vectors: Any = None) -> TopicModel:
@@ -106,7 +107,7 @@ def _checked(found: TopicModel, vectors: Any) -> Floats | None:
     array = np.asarray(vectors)
     if len(array) != len(found.texts):
         raise InputError(f"There are {len(array)} vectors for {len(found.texts)} texts.")
-    check_width(array, found.sums_TD.shape[1], "vectors")
+    check_dimension(array, found.sums_TD.shape[1], "vectors")
     return array
 
 

@@ -16,10 +16,11 @@ from munjang.tasks.topics.changes import diversify_terms, reassign_outliers, red
 from munjang.tasks.topics.config import TopicConfig as TopicConfig  # here too: callers need both
 from munjang.tasks.topics.groups import group
 from munjang.tasks.topics.model import NONE, Naming, TopicModel, build, own_similarity
-from munjang.tasks.topics.reduce import BLOCK, reduce
+from munjang.tasks.topics.reduce import reduce
 from munjang.tasks.vectors import unit_vectors
 from munjang.text.inputs import as_texts
 from munjang.types import Floats, Ints
+from munjang.vectors.similarity import BLOCK_ROWS
 
 
 def find_topics(
@@ -70,7 +71,7 @@ def _grouped(units_ND: Floats, config: TopicConfig, progress: bool | None) -> In
 def _built(texts: list[str], group_of_N: Ints, units_ND: Floats, naming: Naming) -> TopicModel:
     sums_GD = np.zeros((int(group_of_N.max()) + 1, units_ND.shape[1]), np.float32)
     rows = np.flatnonzero(group_of_N != NONE)
-    for start in range(0, len(rows), BLOCK):  # a copy of all would not fit
-        block = rows[start : start + BLOCK]
+    for start in range(0, len(rows), BLOCK_ROWS):  # a copy of all would not fit
+        block = rows[start : start + BLOCK_ROWS]
         np.add.at(sums_GD, group_of_N[block], units_ND[block])
     return build(texts, group_of_N, own_similarity(units_ND, group_of_N, sums_GD), sums_GD, naming)

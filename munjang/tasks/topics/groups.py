@@ -10,9 +10,8 @@ import numpy as np
 from munjang.errors import InputError, MissingExtra, unknown
 from munjang.progress import Progress
 from munjang.tasks.topics.config import CLUSTERS
-from munjang.tasks.topics.reduce import BLOCK
 from munjang.types import Floats, Ints
-from munjang.vectors.kmeans import kmeans
+from munjang.vectors.kmeans import kmeans, nearest_centres
 
 SAMPLE = 10_000  # points on which numbers of groups are tried
 MOST_POINTS = 200_000  # from which centres are computed; the others go to the nearest one
@@ -36,7 +35,7 @@ def group(
         raise InputError(
             f"num_topics={num_topics}, but there are only {num_distinct} different texts; ask for at most as many."
         )
-    return _nearest_centres(points_ND, num_topics, seed)
+    return _by_kmeans(points_ND, num_topics, seed)
 
 
 def _num_distinct(points_ND: Floats) -> int:
@@ -44,14 +43,12 @@ def _num_distinct(points_ND: Floats) -> int:
     return len(np.unique(rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1])))))
 
 
-def _nearest_centres(points_ND: Floats, num_groups: int, seed: int) -> Ints:
+def _by_kmeans(points_ND: Floats, num_groups: int, seed: int) -> Ints:
     if len(points_ND) <= MOST_POINTS:
         return kmeans(points_ND, num_groups, seed, num_starts=4).clusters_N
     chosen = np.random.default_rng(seed).choice(len(points_ND), MOST_POINTS, replace=False)
     centres_KD = kmeans(points_ND[np.sort(chosen)], num_groups, seed, num_starts=4).centres_KD
-    half_K = np.einsum("kd,kd->k", centres_KD, centres_KD) / 2
-    blocks = (points_ND[start : start + BLOCK] for start in range(0, len(points_ND), BLOCK))
-    return np.concatenate([(block @ centres_KD.T - half_K).argmax(1) for block in blocks])
+    return nearest_centres(points_ND, centres_KD)
 
 
 def best_number(points_ND: Floats, most: int, seed: int = 0, progress: bool | None = False) -> int:

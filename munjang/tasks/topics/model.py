@@ -12,9 +12,9 @@ from munjang.bi_encoder import BiEncoder
 from munjang.errors import InputError
 from munjang.tasks.terms_of_groups import Terms, terms_of
 from munjang.tasks.topics.terms import split
-from munjang.tasks.vectors import BLOCK, check_width, unit_vectors
+from munjang.tasks.vectors import unit_vectors
 from munjang.types import Floats, Ints
-from munjang.vectors.similarity import unit
+from munjang.vectors.similarity import BLOCK_ROWS, check_dimension, unit
 
 NONE = -1  # the topic of texts that belong to none
 NUM_EXAMPLES = 3
@@ -89,7 +89,7 @@ class TopicModel:
             return Assigned(np.zeros(0, np.int64), np.zeros(0, np.float32))
         if not self.topics:
             raise InputError("There are no topics: all texts were outliers. Make them with a smaller min_size.")
-        check_width(vectors, self.sums_TD.shape[1], "texts to assign")
+        check_dimension(vectors, self.sums_TD.shape[1], "texts to assign")
         scores_NT = vectors @ self.centres.T
         best_N = scores_NT.argmax(1)
         similarity_N = scores_NT[np.arange(len(scores_NT)), best_N]
@@ -108,8 +108,8 @@ def own_similarity(vectors_ND: Any, group_of_N: Ints, sums_GD: Floats) -> Floats
     """How near each text is to the centre of its own group; 0 for those of none."""
     similarity_N, centres_GD = np.zeros(len(group_of_N), np.float32), unit(sums_GD)
     rows = np.flatnonzero(group_of_N != NONE)
-    for start in range(0, len(rows), BLOCK):  # a copy of all would not fit
-        block = rows[start : start + BLOCK]
+    for start in range(0, len(rows), BLOCK_ROWS):  # a copy of all would not fit
+        block = rows[start : start + BLOCK_ROWS]
         similarity_N[block] = np.einsum("nd,nd->n", unit_vectors(vectors_ND[block]), centres_GD[group_of_N[block]])
     return similarity_N
 

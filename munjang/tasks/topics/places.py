@@ -6,8 +6,8 @@ N texts, T topics, D width.
 import numpy as np
 
 from munjang.tasks.topics.model import NONE, TopicModel
-from munjang.tasks.topics.reduce import principal_components
 from munjang.types import Doubles, Floats, Ints
+from munjang.vectors.principal import principal_components
 from munjang.vectors.similarity import unit
 
 ROUNDS = 300  # of moving topics to where their distances ask for

@@ -6,35 +6,13 @@ import numpy as np
 
 from munjang.errors import InputError, MissingExtra, unknown
 from munjang.types import Floats
+from munjang.vectors.principal import principal_components
 from munjang.vectors.similarity import unit
-
-BLOCK = 65_536  # rows: a second copy of millions would not fit
-
-
-def principal_components(vectors_ND: Floats, width: int, seed: int = 0) -> Floats:
-    """The directions in which rows differ most, the strongest first; exact, and the same in every run.
-
-    >>> principal_components(np.array([[0, 1], [0, 3]], np.float32), 1).ravel().tolist()
-    [-1.0, 1.0]
-    """
-    mean_D = vectors_ND.mean(0, dtype=np.float64).astype(np.float32)
-    blocks = [slice(start, start + BLOCK) for start in range(0, len(vectors_ND), BLOCK)]
-    squares_DD = np.zeros((vectors_ND.shape[1],) * 2, np.float64)
-    for block in blocks:
-        centred = vectors_ND[block] - mean_D
-        squares_DD += centred.T @ centred
-    _, directions = np.linalg.eigh(squares_DD)
-    kept = directions[:, ::-1][:, :width]
-    kept = kept * np.sign(kept[np.abs(kept).argmax(0), np.arange(kept.shape[1])])  # a direction has no sign of its own
-    reduced = np.empty((len(vectors_ND), kept.shape[1]), np.float32)
-    for block in blocks:
-        reduced[block] = (vectors_ND[block] - mean_D) @ kept.astype(np.float32)
-    return reduced
 
 
 def unit_components(vectors_ND: Floats, width: int, seed: int = 0) -> Floats:
     """Principal components at length one, so that distances are those of angles; measured better for k-means."""
-    return unit(principal_components(vectors_ND, width, seed))
+    return unit(principal_components(vectors_ND, width))
 
 
 def umap(vectors_ND: Floats, width: int, seed: int = 0) -> Floats:

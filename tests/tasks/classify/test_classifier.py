@@ -142,7 +142,7 @@ def test_another_models_vectors(model: BiEncoder, make: Callable[..., Path], tmp
     other = BiEncoder.load(make("bert", seed=11), device="cpu", threads=1)
     with pytest.raises(ModelMismatch, match=f"not of this model \\({other.fingerprint[:12]}"):
         Classifier.load(tmp_path / "saved", other)
-    with pytest.raises(InputError, match="Vectors of 8 dimensions, not 32: they are of another model"):
+    with pytest.raises(InputError, match="vectors have 8 dimensions, not 32: another model made them"):
         Classifier.load(tmp_path / "saved", model).predict(clouds(1)[0])
 
 
@@ -219,7 +219,7 @@ def test_a_threshold_is_a_probability() -> None:
         (["one", "two"], ["a", ["b"]], "one label for each text, or a list for each"),
         (["one", "two"], [[], []], "there are none"),
         ([[1.0, float("nan")], [0.0, 1.0]], ["a", "b"], "Vector 0 of the vectors holds NaN"),
-        ([[1.0, 2.0], [0.0, 1.0]], ["a", "b"], "Vectors of 2 dimensions, not 32"),
+        ([[1.0, 2.0], [0.0, 1.0]], ["a", "b"], "vectors have 2 dimensions, not 32"),
         ("one", ["a"], "should be a list of strings, not str"),
     ],
 )

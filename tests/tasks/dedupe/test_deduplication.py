@@ -100,7 +100,7 @@ def test_equal_vectors_reach_a_threshold_of_one() -> None:
 
 
 def test_vectors_of_another_shape() -> None:
-    with pytest.raises(InputError, match="48 and 24 components; encode both with one model"):
+    with pytest.raises(InputError, match="48 and 24 dimensions; encode both with one model"):
         dedupe(near(5), near(5, width=24))
     with pytest.raises(InputError, match="a row for each text"):
         dedupe(np.ones(4, np.float32))

@@ -166,5 +166,5 @@ def test_bad_input_is_refused() -> None:
 
 def test_vectors_of_another_model(tiny_bert: object) -> None:
     model = BiEncoder.load(str(tiny_bert), device="cpu")
-    with pytest.raises(InputError, match="of another model"):
+    with pytest.raises(InputError, match="another model made them"):
         paraphrases(near(5, width=7), model=model)

@@ -177,7 +177,7 @@ def test_items_that_are_refused(model: BiEncoder) -> None:
         (([[1.0, np.nan]],), "Vector 0 of the items holds NaN"),
         ((np.ones((2, 3)), ["x", "x"]), "The id 'x' occurs twice"),
         ((np.ones((2, 3)), ["x"]), "2 vectors, 1 ids"),
-        ((np.ones((2, 3)), ["x", "y"], None, model), "Vectors of 3 dimensions, not 32"),
+        ((np.ones((2, 3)), ["x", "y"], None, model), "items have 3 dimensions, not 32"),
     ):
         with pytest.raises(InputError, match=told):
             Items.of_vectors(*given)

@@ -1,29 +1,15 @@
-"""Fewer components: scikit-learn's PCA, the same in every run; UMAP where it is installed."""
+"""Vectors of fewer dimensions, by PCA the same in every run; UMAP where it is installed."""
 
 import numpy as np
 import pytest
 
 from munjang.errors import InputError
-from munjang.tasks.topics.reduce import principal_components, reduce
+from munjang.tasks.topics.reduce import reduce
 
 
 @pytest.fixture
 def vectors() -> np.ndarray:
     return np.random.default_rng(0).normal(size=(40, 12)).astype(np.float32) * np.linspace(3, 0.1, 12, dtype=np.float32)
-
-
-def test_components_are_those_of_scikit_learn(vectors: np.ndarray) -> None:
-    decomposition = pytest.importorskip("sklearn.decomposition")
-    theirs = decomposition.PCA(4, svd_solver="full").fit_transform(vectors)
-    ours = principal_components(vectors, 4)
-    signs = np.sign((ours * theirs).sum(0))  # which are free
-    np.testing.assert_allclose(ours, theirs * signs, atol=1e-4)
-
-
-def test_blocks_give_the_same(vectors: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = principal_components(vectors, 4)
-    monkeypatch.setattr("munjang.tasks.topics.reduce.BLOCK", 7)
-    np.testing.assert_allclose(principal_components(vectors, 4), whole, atol=1e-4)
 
 
 def test_rows_are_at_length_one_for_clustering(vectors: np.ndarray) -> None:
