@@ -10,8 +10,8 @@ import numpy as np
 
 from munjang.errors import InputError, unknown
 from munjang.tasks.keywords.config import CUTS, check_ngrams
+from munjang.tasks.keywords.stop_words import stop_words_of
 from munjang.tasks.nouns import Noun, composed, has_hangul, nouns
-from munjang.tasks.stop_words import stop_words_of
 from munjang.types import Ints
 
 WORD = re.compile(r"\b\w\w+\b")  # scikit-learn's: at least two characters

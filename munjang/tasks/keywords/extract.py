@@ -16,11 +16,11 @@ import numpy as np
 from munjang.bi_encoder import BiEncoder
 from munjang.errors import InputError
 from munjang.progress import Progress
-from munjang.tasks.diversity import marginal, max_sum
 from munjang.tasks.keywords.candidates import Candidates, find_candidates, given_candidates
 from munjang.tasks.keywords.config import KeywordConfig as KeywordConfig  # here too: callers need both
 from munjang.text.inputs import as_texts
 from munjang.types import Floats, Ints
+from munjang.vectors.diversity import marginal, max_sum
 from munjang.vectors.nearest import top_k
 from munjang.vectors.similarity import check_dimension, check_vectors, unit
 

@@ -21,12 +21,11 @@ import numpy as np
 from munjang.bi_encoder import BiEncoder
 from munjang.errors import InputError
 from munjang.index import Index
-from munjang.tasks.determinantal import determinantal
-from munjang.tasks.diversity import marginal
 from munjang.tasks.keywords.extract import KeywordConfig, keywords
 from munjang.tasks.recommend.catalogue import Candidates, Catalogue, IndexItems
 from munjang.tasks.recommend.config import RecommendConfig
 from munjang.types import Doubles, Floats, Ints
+from munjang.vectors.diversity import determinantal, marginal
 from munjang.vectors.similarity import unit
 
 

@@ -11,12 +11,12 @@ import numpy as np
 
 from munjang.bi_encoder import BiEncoder
 from munjang.errors import InputError
-from munjang.tasks.terms_of_groups import POOL, terms_of
-from munjang.tasks.topics.model import NONE, TopicModel, build, own_similarity
-from munjang.tasks.topics.terms import diversify, split
+from munjang.tasks.terms_of_groups import POOL, Terms, terms_of
+from munjang.tasks.topics.model import NONE, TopicModel, build, own_similarity, split
 from munjang.tasks.vectors import unit_vectors
 from munjang.types import Floats, Ints
-from munjang.vectors.similarity import check_dimension
+from munjang.vectors.diversity import marginal
+from munjang.vectors.similarity import check_dimension, unit
 
 
 def merge_topics(found: TopicModel, groups: Sequence[Sequence[int]], vectors: Any = None) -> TopicModel:
@@ -96,9 +96,24 @@ def diversify_terms(found: TopicModel, model: BiEncoder, diversity: float) -> To
     found.check_model(model)
     groups = split(found.texts, found.topic_of_N, len(found.topics))
     pool = terms_of(groups, POOL * found.naming.num_terms, found.naming.max_words)
-    terms = diversify(pool, found.centres, model, found.naming.num_terms, diversity)
+    terms = _diverse(pool, found.centres, model, found.naming.num_terms, diversity)
     topics = (replace(topic, terms=each) for topic, each in zip(found.topics, terms, strict=True))
     return replace(found, topics=tuple(topics))
+
+
+def _diverse(terms: Sequence[Terms], centres_TD: Floats, model: BiEncoder, top: int, diversity: float) -> list[Terms]:
+    """Pick terms of each topic that are near it and unlike each other (maximal marginal relevance)."""
+    distinct = sorted({term for row in terms for term, _ in row})
+    if not distinct:
+        return list(terms)
+    vectors_CD = unit(model.encode(distinct, progress=False))
+    place = {term: number for number, term in enumerate(distinct)}
+    picked = []
+    for row, centre_D in zip(terms, centres_TD, strict=True):
+        units = vectors_CD[[place[term] for term, _ in row]] if row else np.zeros((0, len(centre_D)), np.float32)
+        picks = marginal(units @ centre_D, units, top, diversity)
+        picked.append(tuple(row[pick] for pick in sorted(picks.tolist())))  # the heaviest first
+    return picked
 
 
 def _checked(found: TopicModel, vectors: Any) -> Floats | None:

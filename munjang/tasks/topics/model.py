@@ -3,6 +3,7 @@
 N texts, T topics, D width.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,6 @@ import numpy as np
 from munjang.bi_encoder import BiEncoder
 from munjang.errors import InputError
 from munjang.tasks.terms_of_groups import Terms, terms_of
-from munjang.tasks.topics.terms import split
 from munjang.tasks.vectors import unit_vectors
 from munjang.types import Floats, Ints
 from munjang.vectors.similarity import BLOCK_ROWS, check_dimension, unit
@@ -112,6 +112,15 @@ def own_similarity(vectors_ND: Any, group_of_N: Ints, sums_GD: Floats) -> Floats
         block = rows[start : start + BLOCK_ROWS]
         similarity_N[block] = np.einsum("nd,nd->n", unit_vectors(vectors_ND[block]), centres_GD[group_of_N[block]])
     return similarity_N
+
+
+def split(texts: Sequence[str], topic_of_N: Ints, num_topics: int) -> list[list[str]]:
+    """Return the texts of each topic, without those of none (-1)."""
+    groups: list[list[str]] = [[] for _ in range(num_topics)]
+    for text, topic in zip(texts, topic_of_N.tolist(), strict=True):
+        if topic >= 0:
+            groups[topic].append(text)
+    return groups
 
 
 def build(

@@ -5,9 +5,8 @@ import pytest
 
 from munjang import BiEncoder
 from munjang.errors import InputError
-from munjang.tasks.dedupe import crowds
-from munjang.tasks.dedupe.deduplication import Dropped, dedupe
-from munjang.tasks.dedupe.keeping import KEEP, normal
+from munjang.tasks.dedupe import deduplication
+from munjang.tasks.dedupe.deduplication import KEEP, Dropped, dedupe, normal
 from munjang.tasks.paraphrases import neighbours
 from munjang.vectors.similarity import unit
 from tests.tasks.paraphrases.test_mining import near
@@ -85,7 +84,7 @@ def test_a_crowd_is_looked_at_in_blocks(keep: str, monkeypatch: pytest.MonkeyPat
     expected = dedupe(texts, vectors=vectors, threshold=0.7, keep=keep)
     held_out = dedupe(vectors, known, threshold=0.7)
     monkeypatch.setattr(neighbours, "MAX_EDGES", 8000)
-    monkeypatch.setattr(crowds, "BLOCK", 64)
+    monkeypatch.setattr(deduplication, "BLOCK_ROWS", 64)
     found = dedupe(texts, vectors=vectors, threshold=0.7, keep=keep)
     assert found.kept == expected.kept
     assert [(each.index, each.kept) for each in found.dropped] == [(each.index, each.kept) for each in expected.dropped]

@@ -6,7 +6,7 @@ import pytest
 
 from munjang.errors import InputError
 from munjang.tasks.keywords.candidates import Candidates, find_candidates, given_candidates
-from munjang.tasks.stop_words import ENGLISH
+from munjang.tasks.keywords.stop_words import ENGLISH
 
 TEXTS = [
     "Supervised learning is the machine-learning task of learning a function, e.g. x -> y.",

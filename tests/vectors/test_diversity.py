@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from munjang.errors import InputError
-from munjang.tasks.diversity import marginal, max_sum
+from munjang.vectors.diversity import determinantal, marginal, max_sum
 from munjang.vectors.nearest import top_k
 from munjang.vectors.similarity import unit
 
@@ -45,3 +45,33 @@ def test_too_much_is_refused_with_a_way_out() -> None:
         max_sum(units[0], units, 5, 4)
     with pytest.raises(InputError, match="diversity"):
         marginal(units[0], units, 5, 1.5)
+
+
+def naive_determinantal(scores: np.ndarray, units: np.ndarray, top: int, diversity: float) -> list[int]:
+    kernel = (1 + units.astype(np.float64) @ units.T) / 2
+    picks = [int(scores.argmax())]
+    for _ in range(min(top, len(scores)) - 1):
+
+        def worth(row: int) -> float:
+            some = [*picks, row]
+            volume = np.linalg.slogdet(kernel[np.ix_(some, some)])[1]
+            return (1 - diversity) * sum(scores[some]) + diversity * volume
+
+        picks.append(max((row for row in range(len(scores)) if row not in picks), key=worth))
+    return picks
+
+
+@pytest.mark.parametrize("diversity", [0.0, 0.2, 0.7, 1.0])
+def test_determinantal_as_by_every_determinant(diversity: float) -> None:
+    random = np.random.default_rng(2)
+    units = unit(random.normal(size=(30, 6)).astype(np.float32))
+    scores = random.random(30).astype(np.float32)
+    assert determinantal(scores, units, 5, diversity).tolist() == naive_determinantal(scores, units, 5, diversity)
+
+
+def test_determinantal_of_equal_items_and_of_few() -> None:
+    same = np.ones((4, 3), np.float32) / np.sqrt(3)
+    assert sorted(determinantal(np.array([1, 2, 3, 4], np.float32), same, 10, 0.5).tolist()) == [0, 1, 2, 3]
+    assert determinantal(np.zeros(0, np.float32), same[:0], 3, 0.5).tolist() == []
+    with pytest.raises(InputError, match="diversity must be between"):
+        determinantal(np.zeros(4, np.float32), same, 3, 1.5)
