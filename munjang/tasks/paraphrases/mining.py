@@ -20,14 +20,12 @@ from torch import Tensor
 from munjang.bi_encoder import BiEncoder
 from munjang.engine.devices import pick_device
 from munjang.errors import InputError
+from munjang.nn.threads import apart
 from munjang.tasks.paraphrases.best import Best
 from munjang.tasks.paraphrases.bounds import Bounds, bounds
 from munjang.tasks.paraphrases.cells import cell_tiles
 from munjang.tasks.paraphrases.scan import Plan, all_tiles, scan
 from munjang.tasks.vectors import unit_vectors
-from munjang.nn.threads import apart
-from munjang.tasks.vectors import check_same_width, unit_vectors
-from munjang.training.nearest import nearest
 from munjang.types import Floats, Ints
 from munjang.vectors.nearest import NO_PAIRS, Neighbours, nearest, nearest_in_blocks
 from munjang.vectors.similarity import check_same_dimension, dot
