@@ -9,10 +9,8 @@ from torch import nn
 from munjang.errors import InputError, unknown
 from munjang.objectives.adaptive_layers import AdaptiveLayers
 from munjang.objectives.angle import AnglE
-from munjang.objectives.base import Extras, Objective
-from munjang.objectives.batch_all_triplet import BatchAllTriplet
-from munjang.objectives.batch_hard_triplet import BatchHardTriplet
-from munjang.objectives.batch_semi_hard_triplet import BatchSemiHardTriplet
+from munjang.objectives.base import Extras, Objective, Wrapper
+from munjang.objectives.batch_triplets import BatchAllTriplet, BatchHardTriplet, BatchSemiHardTriplet
 from munjang.objectives.classification import Classification
 from munjang.objectives.contrastive import Contrastive
 from munjang.objectives.cosent import CoSENT
@@ -37,7 +35,6 @@ from munjang.objectives.ranknet import RankNet
 from munjang.objectives.regression import Regression
 from munjang.objectives.simcse import SimCSE
 from munjang.objectives.triplet import Triplet
-from munjang.objectives.wrapper import Wrapper
 
 __all__ = ["FACTS", "OBJECTIVES", "WRAPPERS", "Extras", "Objective", "Wrapper", "make", "options_of", "wrap"]
 
@@ -79,7 +76,7 @@ OBJECTIVES: dict[str, type[Objective]] = {
 
 WRAPPERS: dict[str, type[Wrapper]] = {"matryoshka": Matryoshka, "adaptive_layers": AdaptiveLayers}
 
-# Arguments that the model and the data answer, not the user; and what is missing where one is
+# Arguments that follow from the model and the data, and what a missing one stands for
 FACTS = {
     "width": "a model with sentence vectors",
     "hidden_width": "a model with token states",
@@ -91,7 +88,7 @@ FACTS = {
 
 
 def make(name: str, facts: Mapping[str, Any], **options: Any) -> Objective:
-    """The objective of that name. `facts` holds those of FACTS that are known, `options` are the user's.
+    """Build an objective. `facts` holds those of FACTS that are known, `options` are the user's.
 
     >>> make("classification", {"width": 384, "num_labels": 3}, concatenation="u,v").head
     Linear(in_features=768, out_features=3, bias=True)
@@ -102,7 +99,7 @@ def make(name: str, facts: Mapping[str, Any], **options: Any) -> Objective:
 
 
 def wrap(name: str, objective: Objective, facts: Mapping[str, Any], **options: Any) -> Objective:
-    """The objective inside a wrapper of that name, made as by `make`.
+    """Put an objective inside a wrapper, with facts and options as in `make`.
 
     >>> wrap("matryoshka", make("in_batch", {}), {"width": 384}, dims=[384, 128]).num_texts
     (2, None)
@@ -113,7 +110,7 @@ def wrap(name: str, objective: Objective, facts: Mapping[str, Any], **options: A
 
 
 def options_of(kind: type[Objective]) -> dict[str, inspect.Parameter]:
-    """What a user may set, by name.
+    """Return what a user may set, by name.
 
     >>> list(options_of(Triplet))
     ['margin', 'distance']
@@ -124,7 +121,7 @@ def options_of(kind: type[Objective]) -> dict[str, inspect.Parameter]:
 def _parameters(kind: type[Objective]) -> dict[str, inspect.Parameter]:
     if kind.__init__ is nn.Module.__init__:
         return {}
-    return {name: each for name, each in inspect.signature(kind).parameters.items() if name != "objective"}
+    return {name: parameter for name, parameter in inspect.signature(kind).parameters.items() if name != "objective"}
 
 
 def _arguments(

@@ -1,6 +1,6 @@
 """Adaptive layers: vectors pooled after earlier layers are good ones too, so that layers can be cut off.
 
-B examples, L layers, D width.
+B examples, L layers, D dimension.
 """
 
 from collections.abc import Sequence
@@ -9,10 +9,8 @@ import torch
 from torch import Tensor
 
 from munjang.errors import InputError
-from munjang.objectives.base import Extras, Objective
-from munjang.objectives.choice import positive
+from munjang.objectives.base import Extras, Objective, Wrapper, positive
 from munjang.objectives.distances import full
-from munjang.objectives.wrapper import Wrapper
 
 
 class AdaptiveLayers(Wrapper):

@@ -1,4 +1,4 @@
-"""AnglE: the ranking of CoSENT by the angle of complex vectors instead of the cosine.    B examples, D width."""
+"""AnglE: the ranking of CoSENT by the angle of complex vectors instead of the cosine.    B examples, D dimension."""
 
 import torch.nn.functional as F
 from torch import Tensor

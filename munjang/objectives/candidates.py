@@ -1,6 +1,6 @@
-"""What a query's candidates are scored by the model and by the data.    B queries, K candidates, C logits."""
+"""Score a query's candidates by the model and by the data.    B queries, K candidates, C logits."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -9,9 +9,12 @@ from munjang.errors import InputError
 from munjang.objectives.base import Extras
 from munjang.objectives.distances import full
 
+# Applied to a cross-encoder's logit before it is compared
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"identity": lambda logits: logits, "sigmoid": torch.sigmoid}
+
 
 def one_logit(outputs: Sequence[Tensor]) -> Tensor:
-    """The scores that a cross-encoder gives to each of its pairs: [B, K]."""
+    """Return a cross-encoder's score of each pair: [B, K]."""
     for logits_BC in outputs:
         if logits_BC.shape[-1] != 1:
             raise InputError(
@@ -22,7 +25,7 @@ def one_logit(outputs: Sequence[Tensor]) -> Tensor:
 
 
 def relevance(extras: Extras, values_BK: Tensor) -> tuple[Tensor, Tensor]:
-    """What the data says about each candidate, 0 where there is none, and where there is one: [B, K] each."""
+    """Return the data's score of each candidate, 0 where missing, and whether it is there: [B, K] each."""
     scores_BK = extras["scores"]
     size, num_candidates = values_BK.shape
     if scores_BK.shape != values_BK.shape:
@@ -35,7 +38,7 @@ def relevance(extras: Extras, values_BK: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def margins(extras: Extras, values_BK: Tensor) -> tuple[Tensor, Tensor]:
-    """By how much the teacher puts the first candidate over each other, 0 where unknown, and where it is known.
+    """Return the teacher's margins of the first candidate over the others, 0 where unknown, and whether they are known.
 
     The data may hold the score of each candidate, or these margins.
     """
@@ -53,7 +56,7 @@ def margins(extras: Extras, values_BK: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def margin_loss(values_BK: Tensor, extras: Extras) -> Tensor:
-    """Mean squared error of the margins between the first candidate and the others."""
+    """Return the mean squared error of the margins between the first candidate and the others."""
     wanted_BJ, is_known_BJ = margins(extras, values_BK)
     errors_BJ = (values_BK[:, :1] - values_BK[:, 1:] - wanted_BJ) ** 2
     return errors_BJ.masked_fill(~is_known_BJ, 0).sum() / is_known_BJ.sum().clamp(min=1)

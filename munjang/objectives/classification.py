@@ -1,4 +1,4 @@
-"""The paper's classification objective: softmax over a concatenation of the two vectors.    B examples, D width."""
+"""The paper's classification objective: softmax over a concatenation of the two vectors.    B examples, D dimension."""
 
 from collections.abc import Callable, Sequence
 
@@ -6,8 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from munjang.objectives.base import Extras, Objective
-from munjang.objectives.choice import choose
+from munjang.objectives.base import Extras, Objective, choose
 
 # What may stand in a concatenation; the seven of the paper's ablation are "u,v", "|u-v|", "u*v", "|u-v|,u*v",
 # "u,v,u*v", "u,v,|u-v|" and "u,v,|u-v|,u*v".
@@ -33,7 +32,7 @@ class Classification(Objective):
         self.head = nn.Linear(len(self.parts) * width, num_labels)
 
     def logits(self, u_BD: Tensor, v_BD: Tensor) -> Tensor:
-        """Of each label, for evaluation beside training."""
+        """Return the logits of each label, also for evaluation during training."""
         u_BD, v_BD = u_BD.to(self.head.weight.dtype), v_BD.to(self.head.weight.dtype)
         logits_BC: Tensor = self.head(torch.cat([PARTS[part](u_BD, v_BD) for part in self.parts], dim=-1))
         return logits_BC

@@ -1,11 +1,10 @@
-"""Contrastive: similar pairs close together, others at least a margin apart.    B examples, D width."""
+"""Contrastive: similar pairs close together, others at least a margin apart.    B examples, D dimension."""
 
 from collections.abc import Sequence
 
 from torch import Tensor
 
-from munjang.objectives.base import Extras, Objective
-from munjang.objectives.choice import choose
+from munjang.objectives.base import Extras, Objective, choose
 from munjang.objectives.distances import DISTANCES
 
 

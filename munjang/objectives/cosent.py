@@ -1,12 +1,11 @@
-"""CoSENT: pairs with higher scores have to have higher cosines.    B examples, D width."""
+"""CoSENT: pairs with higher scores have to have higher cosines.    B examples, D dimension."""
 
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-from munjang.objectives.base import Extras, Objective
-from munjang.objectives.choice import positive
+from munjang.objectives.base import Extras, Objective, positive
 from munjang.objectives.distances import cosine
 
 
@@ -20,7 +19,7 @@ class CoSENT(Objective):
         self.scale = positive("scale", scale)
 
     def similarity(self, u_BD: Tensor, v_BD: Tensor) -> Tensor:
-        """Of matching rows."""
+        """Compare matching rows: [B]."""
         return cosine(u_BD, v_BD)
 
     def forward(self, outputs: Sequence[Tensor], extras: Extras) -> Tensor:

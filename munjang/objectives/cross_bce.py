@@ -6,9 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from munjang.objectives.base import Extras, Objective
+from munjang.objectives.base import Extras, Objective, choose
 from munjang.objectives.candidates import one_logit
-from munjang.objectives.choice import choose
 
 # What the pairs are known by
 TARGETS = {"labels": "0 or 1", "scores": "from 0 to 1"}

@@ -14,6 +14,7 @@ class CrossEntropy(Objective):
 
     needs = "logits"
     extras = ("labels",)
+    has_logit_per_label = True
     is_separable = True
 
     def forward(self, outputs: Sequence[Tensor], extras: Extras) -> Tensor:

@@ -9,10 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from munjang.objectives.activations import ACTIVATIONS
-from munjang.objectives.base import Extras, Objective
-from munjang.objectives.candidates import one_logit
-from munjang.objectives.choice import choose, positive
+from munjang.objectives.base import Extras, Objective, choose, positive
+from munjang.objectives.candidates import ACTIVATIONS, one_logit
 
 
 class CrossInBatch(Objective):
@@ -20,6 +18,7 @@ class CrossInBatch(Objective):
 
     needs = "logits"
     num_texts = (2, None)
+    sampler = "no_duplicates"  # a text that occurs twice in a batch would be a false negative
     is_separable = True  # other examples' documents are drawn before; then each query is by itself
 
     def __init__(self, num_sampled: int = 4, scale: float = 10.0, activation: str = "sigmoid") -> None:

@@ -4,10 +4,8 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from munjang.objectives.activations import ACTIVATIONS
-from munjang.objectives.base import Extras, Objective
-from munjang.objectives.candidates import margin_loss, margins, one_logit
-from munjang.objectives.choice import choose
+from munjang.objectives.base import Extras, Objective, choose
+from munjang.objectives.candidates import ACTIVATIONS, margin_loss, margins, one_logit
 
 
 class CrossMarginMSE(Objective):
@@ -16,6 +14,7 @@ class CrossMarginMSE(Objective):
     needs = "logits"
     num_texts = (3, None)
     extras = ("scores",)
+    takes_margins = True
     is_separable = True
 
     def __init__(self, activation: str = "identity") -> None:

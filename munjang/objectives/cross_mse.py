@@ -5,10 +5,8 @@ from collections.abc import Sequence
 import torch.nn.functional as F
 from torch import Tensor
 
-from munjang.objectives.activations import ACTIVATIONS
-from munjang.objectives.base import Extras, Objective
-from munjang.objectives.candidates import one_logit
-from munjang.objectives.choice import choose
+from munjang.objectives.base import Extras, Objective, choose
+from munjang.objectives.candidates import ACTIVATIONS, one_logit
 
 
 class CrossMSE(Objective):

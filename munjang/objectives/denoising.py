@@ -1,8 +1,9 @@
 """TSDAE: from the vector of a text with words deleted, write the whole text.
 
-T tokens of the whole texts, B texts, D width of a sentence vector, W of a word's embedding, V words.
+T tokens of the whole batch, B texts, D dimension of a sentence vector, W of a word's embedding, V words.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 
 import torch
@@ -10,8 +11,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from munjang.objectives.base import IGNORED, Extras, Objective
-from munjang.objectives.decoder import Decoder, positions_of
-from munjang.objectives.vocabulary import word_loss
+from munjang.objectives.blocks import word_loss
+
+HEAD_WIDTH = 64
+MAX_WAVELENGTH = 10_000.0  # of the position codes, as in the first transformer
 
 
 class Denoising(Objective):
@@ -47,3 +50,73 @@ class Denoising(Objective):
 
     def size(self, outputs: Sequence[Tensor], extras: Extras) -> Tensor:
         return ((extras["targets"] != IGNORED) & (positions_of(extras["lengths"]) > 0)).sum()
+
+
+def positions_of(lengths_B: Tensor) -> Tensor:
+    """Return the position of each token in its own text: [T]."""
+    starts_B = lengths_B.cumsum(0) - lengths_B
+    places_T = torch.arange(int(lengths_B.sum()), device=lengths_B.device)
+    return places_T - starts_B.repeat_interleave(lengths_B)
+
+
+def waves(positions_T: Tensor, width: int, dtype: torch.dtype) -> Tensor:
+    """Return sines and cosines of each position: [T, W]. They have no last position."""
+    half = torch.arange((width + 1) // 2, device=positions_T.device, dtype=torch.promote_types(dtype, torch.float32))
+    angles = positions_T[:, None] * MAX_WAVELENGTH ** (-2 * half / width)
+    return torch.cat([angles.sin(), angles.cos()], dim=1)[:, :width].to(dtype)
+
+
+class DecoderLayer(nn.Module):
+    """Attention to the tokens so far, the sentence vector, and two linear maps."""
+
+    def __init__(self, width: int, word_width: int) -> None:
+        super().__init__()
+        self.num_heads = max(1, word_width // HEAD_WIDTH)
+        while word_width % self.num_heads:
+            self.num_heads -= 1
+        self.norm_before = nn.LayerNorm(word_width)
+        self.qkv = nn.Linear(word_width, 3 * word_width)
+        self.out = nn.Linear(word_width, word_width)
+        # Attention to the only key there is gives it all the weight, whatever the query: what is left of queries,
+        # keys and softmax is a linear map of the sentence vector, the same for all tokens of its text.
+        self.sentence = nn.Linear(width, word_width)
+        self.norm_between = nn.LayerNorm(word_width)
+        self.up = nn.Linear(word_width, 4 * word_width)
+        self.down = nn.Linear(4 * word_width, word_width)
+
+    def forward(self, states_TW: Tensor, vectors_BD: Tensor, text_of_T: Tensor, runs: list[tuple[int, int]]) -> Tensor:
+        states_TW = states_TW + self.out(self._attend(self.qkv(self.norm_before(states_TW)), runs))
+        states_TW = states_TW + self.sentence(vectors_BD)[text_of_T]
+        return states_TW + self.down(F.gelu(self.up(self.norm_between(states_TW))))
+
+    def _attend(self, qkv_T3W: Tensor, runs: list[tuple[int, int]]) -> Tensor:
+        """Attend from each token to itself and those before it; texts of equal length make a rectangle."""
+        parts, start = [], 0
+        for length, texts in runs:
+            rectangle = qkv_T3W[start : start + texts * length].view(texts, length, 3, self.num_heads, -1)
+            query, key, value = rectangle.permute(2, 0, 3, 1, 4).unbind(0)
+            seen = F.scaled_dot_product_attention(query, key, value, is_causal=True)
+            parts.append(seen.transpose(1, 2).reshape(texts * length, -1))
+            start += texts * length
+        return torch.cat(parts)
+
+
+class Decoder(nn.Module):
+    """A packed decoder of width W, so that word embeddings serve as its input and as its output layer."""
+
+    def __init__(self, width: int, word_width: int, num_layers: int) -> None:
+        super().__init__()
+        self.start = nn.LayerNorm(word_width)  # word embeddings are small beside the waves
+        self.layers = nn.ModuleList(DecoderLayer(width, word_width) for _ in range(num_layers))
+        self.norm = nn.LayerNorm(word_width)
+
+    def forward(self, words_TW: Tensor, lengths_B: Tensor, vectors_BD: Tensor) -> Tensor:
+        """Return states [T, W] that depend on their sentence and the words so far; shortest texts come first."""
+        text_of_T = torch.arange(len(lengths_B), device=lengths_B.device).repeat_interleave(lengths_B)
+        counts = Counter(lengths_B.tolist())
+        runs = [(length, counts[length]) for length in sorted(counts) if length]
+        states_TW = self.start(words_TW) + waves(positions_of(lengths_B), words_TW.shape[1], words_TW.dtype)
+        for layer in self.layers:
+            states_TW = layer(states_TW, vectors_BD, text_of_T, runs)
+        normed_TW: Tensor = self.norm(states_TW)
+        return normed_TW

@@ -1,4 +1,4 @@
-"""How far vectors are from each other, and how close.    A, B rows, D width, R rows of a block."""
+"""Compute distances and similarities of vectors.    A, B rows, D dimension, R rows of a block."""
 
 from collections.abc import Callable
 
@@ -6,32 +6,32 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-ROWS = 64  # the gradient of Manhattan distances holds R * B * D numbers on a GPU
+BLOCK_ROWS = 64  # the gradient of Manhattan distances holds R * B * D numbers on a GPU
 
 
 def full(vectors: Tensor) -> Tensor:
-    """The same in fp32 at least: losses are small differences of large sums."""
+    """Convert to fp32 at least: losses are small differences of large sums."""
     return vectors.float() if vectors.dtype in (torch.float16, torch.bfloat16) else vectors
 
 
 def unit(vectors: Tensor) -> Tensor:
-    """Of length one, in fp32 at least; the zero vector stays zero."""
+    """Scale to length one, in fp32 at least; the zero vector stays zero."""
     return F.normalize(full(vectors), dim=-1)
 
 
 def dot(a_BD: Tensor, b_BD: Tensor) -> Tensor:
-    """Inner product of matching rows: [B]."""
+    """Return the inner product of matching rows: [B]."""
     return (full(a_BD) * full(b_BD)).sum(-1)
 
 
 def cosine(a_BD: Tensor, b_BD: Tensor) -> Tensor:
-    """Inner product of the directions of matching rows: [B]."""
+    """Return the cosine of matching rows: [B]."""
     return (unit(a_BD) * unit(b_BD)).sum(-1)
 
 
 def _manhattan_of_all(a_AD: Tensor, b_BD: Tensor) -> Tensor:
-    starts = range(0, len(a_AD), ROWS)
-    return torch.cat([torch.cdist(full(a_AD[start : start + ROWS]), full(b_BD), p=1) for start in starts])
+    starts = range(0, len(a_AD), BLOCK_ROWS)
+    return torch.cat([torch.cdist(full(a_AD[start : start + BLOCK_ROWS]), full(b_BD), p=1) for start in starts])
 
 
 # Higher is closer; matching rows
@@ -44,7 +44,7 @@ DISTANCES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "manhattan": lambda a_BD, b_BD: (full(a_BD) - full(b_BD)).abs().sum(-1),
 }
 
-# The same from each row to each: [A, B]
+# Of every row with every row: [A, B]
 DISTANCES_OF_ALL: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "cosine": lambda a_AD, b_BD: 1 - unit(a_AD) @ unit(b_BD).t(),
     # by a matrix product: the other way needs A * B * D numbers for the gradient

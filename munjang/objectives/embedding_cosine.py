@@ -1,8 +1,8 @@
-"""Distillation of directions: the student's vectors have to point where the teacher's do.    B examples, D widths."""
+"""Distillation of directions: the student's vectors have to point where the teacher's do.    D dimension."""
 
 from torch import Tensor
 
-from munjang.objectives.choice import positive
+from munjang.objectives.base import positive
 from munjang.objectives.distances import cosine
 from munjang.objectives.embedding_mse import EmbeddingMSE
 

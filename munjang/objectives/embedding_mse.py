@@ -1,4 +1,4 @@
-"""Distillation of vectors: the student's have to be the teacher's.    B examples, D and Dt widths of the two."""
+"""Distillation of vectors: the student's have to be the teacher's.    B examples, D and Dt dimensions of the two."""
 
 from collections.abc import Sequence
 
@@ -6,8 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from munjang.objectives.base import Extras, Objective
-from munjang.objectives.choice import choose
+from munjang.objectives.base import Extras, Objective, choose
 from munjang.objectives.distances import full
 
 # Which of the teacher's vectors a column has to meet
@@ -45,5 +44,5 @@ class EmbeddingMSE(Objective):
         return self.compare(student_BKD, teacher_BKD.to(student_BKD.dtype))
 
     def compare(self, student_BKD: Tensor, teacher_BKD: Tensor) -> Tensor:
-        """What the difference costs."""
+        """Return the mean cost of the difference."""
         return F.mse_loss(student_BKD, teacher_BKD)

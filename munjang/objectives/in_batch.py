@@ -1,6 +1,6 @@
 """In-batch negatives: each anchor has to find its own positive among all of the batch and any hard negatives.
 
-B examples of the whole batch, D width, K text columns behind the anchor, M = K * B candidates, R rows of a block.
+B examples of the whole batch, D dimension, K text columns after the anchor, M = K * B candidates, R rows of a block.
 Known as multiple negatives ranking, InfoNCE or NT-Xent.
 """
 
@@ -11,9 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from munjang.objectives.base import Extras, Objective
-from munjang.objectives.blocks import ROWS, mean_by_rows
-from munjang.objectives.choice import positive
+from munjang.objectives.base import Extras, Objective, positive
+from munjang.objectives.blocks import BLOCK_ROWS, mean_by_rows
 from munjang.objectives.distances import unit
 
 
@@ -37,13 +36,14 @@ class InBatch(Objective):
 
     num_texts: tuple[int, int | None] = (2, None)
     extras: tuple[str, ...] = ("texts",)
+    sampler = "no_duplicates"  # a text that occurs twice in a batch would be a false negative
 
     def __init__(
         self,
         temperature: float = 0.05,
         is_symmetric: bool = False,
         guide_margin: float | None = None,
-        block_rows: int = ROWS,
+        block_rows: int = BLOCK_ROWS,
     ) -> None:
         super().__init__()
         self.temperature, self.is_symmetric = positive("temperature", temperature), is_symmetric
@@ -64,25 +64,25 @@ class InBatch(Objective):
         loss = self._find(anchors, side(slice(1, None)))
         return (loss + self._find(side(slice(1, 2)), anchors)) / 2 if self.is_symmetric else loss
 
-    def _find(self, rows: Side, candidates: Side) -> Tensor:
-        """Candidate i is the one that row i has to find."""
-        wanted_B = torch.arange(len(rows.vectors_MD), device=rows.vectors_MD.device)
+    def _find(self, anchors: Side, candidates: Side) -> Tensor:
+        """Return the loss of all anchors; anchor i has to find candidate i."""
+        own_B = torch.arange(len(anchors.vectors_MD), device=anchors.vectors_MD.device)
 
-        def loss_of(part: slice) -> Tensor:
-            scores_RM = rows.vectors_MD[part] @ candidates.vectors_MD.t() / self.temperature
-            is_left_out_RM = self._left_out(rows, candidates, part)
-            is_left_out_RM.diagonal(part.start).fill_(False)
+        def costs_of(rows: slice) -> Tensor:
+            scores_RM = anchors.vectors_MD[rows] @ candidates.vectors_MD.t() / self.temperature
+            is_left_out_RM = self._false_negatives(anchors, candidates, rows)
+            is_left_out_RM.diagonal(rows.start).fill_(False)
             hidden_RM = scores_RM.masked_fill(is_left_out_RM, float("-inf"))
-            return F.cross_entropy(hidden_RM, wanted_B[part], reduction="none")
+            return F.cross_entropy(hidden_RM, own_B[rows], reduction="none")
 
-        return mean_by_rows(loss_of, len(wanted_B), self.block_rows)
+        return mean_by_rows(costs_of, len(own_B), self.block_rows)
 
-    def _left_out(self, rows: Side, candidates: Side, part: slice) -> Tensor:
-        """Which candidates may be right answers as well: [R, M]."""
-        is_equal_RM = candidates.texts_M[part, None] == candidates.texts_M  # to the one that has to be found
-        is_equal_RM |= rows.texts_M[part, None] == candidates.texts_M
-        if self.guide_margin is not None and rows.guide_MD is not None and candidates.guide_MD is not None:
-            guide_RD = rows.guide_MD[part]
-            limit_R = (guide_RD * candidates.guide_MD[part]).sum(-1) - self.guide_margin
-            is_equal_RM |= guide_RD @ candidates.guide_MD.t() > limit_R[:, None]
-        return is_equal_RM
+    def _false_negatives(self, anchors: Side, candidates: Side, rows: slice) -> Tensor:
+        """Mark the candidates that may be right answers as well: [R, M]."""
+        is_false_RM = candidates.texts_M[rows, None] == candidates.texts_M  # equal to the anchor's own candidate
+        is_false_RM |= anchors.texts_M[rows, None] == candidates.texts_M
+        if self.guide_margin is not None and anchors.guide_MD is not None and candidates.guide_MD is not None:
+            guide_RD = anchors.guide_MD[rows]
+            limit_R = (guide_RD * candidates.guide_MD[rows]).sum(-1) - self.guide_margin
+            is_false_RM |= guide_RD @ candidates.guide_MD.t() > limit_R[:, None]
+        return is_false_RM

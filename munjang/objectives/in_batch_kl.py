@@ -1,6 +1,6 @@
 """Distillation of neighbourhoods: each text of a batch is as close to the others as the teacher finds it.
 
-B examples of the whole batch, D width, K text columns, M = K * B texts, R rows of a block.
+B examples of the whole batch, D dimension, K text columns, M = K * B texts, R rows of a block.
 """
 
 from collections.abc import Sequence
@@ -8,9 +8,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from munjang.objectives.base import Extras, Objective
-from munjang.objectives.blocks import ROWS, mean_by_rows
-from munjang.objectives.choice import choose, positive
+from munjang.objectives.base import Extras, Objective, choose, positive
+from munjang.objectives.blocks import BLOCK_ROWS, mean_by_rows
 from munjang.objectives.distances import unit
 from munjang.objectives.embedding_mse import TARGETS
 
@@ -31,7 +30,7 @@ class InBatchKL(Objective):
         temperature: float = 0.05,
         teacher_temperature: float | None = None,
         target: str = "first",
-        block_rows: int = ROWS,
+        block_rows: int = BLOCK_ROWS,
     ) -> None:
         super().__init__()
         self.temperature = positive("temperature", temperature)
@@ -47,17 +46,17 @@ class InBatchKL(Objective):
             teacher_BKD = teacher_BKD[:, :1].expand(-1, len(outputs), -1)
         teacher_MD = teacher_BKD.transpose(0, 1).flatten(0, 1)
 
-        def loss_of(part: slice) -> Tensor:
-            student_RM = _shares(student_MD, part, self.temperature)
-            teacher_RM = _shares(teacher_MD, part, self.teacher_temperature)
+        def costs_of(rows: slice) -> Tensor:
+            student_RM = _log_probabilities(student_MD, rows, self.temperature)
+            teacher_RM = _log_probabilities(teacher_MD, rows, self.teacher_temperature)
             return (teacher_RM.exp() * (teacher_RM - student_RM)).sum(1)
 
-        return mean_by_rows(loss_of, len(student_MD), self.block_rows)
+        return mean_by_rows(costs_of, len(student_MD), self.block_rows)
 
 
-def _shares(vectors_MD: Tensor, part: slice, temperature: float) -> Tensor:
-    """Logarithms of the shares that each text but itself has of a row's attention: [R, M]."""
-    scores_RM = vectors_MD[part] @ vectors_MD.t() / temperature
-    # very low instead of -inf: its share is 0, and 0 times -inf would be NaN
+def _log_probabilities(vectors_MD: Tensor, rows: slice, temperature: float) -> Tensor:
+    """Return the log softmax over the similarities of each row to all texts but itself: [R, M]."""
+    scores_RM = vectors_MD[rows] @ vectors_MD.t() / temperature
+    # very low instead of -inf: its probability is 0, and 0 times -inf would be NaN
     lowest = torch.full_like(scores_RM[:, 0], torch.finfo(scores_RM.dtype).min / 4)
-    return scores_RM.diagonal_scatter(lowest, part.start).log_softmax(1)
+    return scores_RM.diagonal_scatter(lowest, rows.start).log_softmax(1)

@@ -1,6 +1,6 @@
 """Distillation of rankings: candidates share the probability as a teacher shares it.
 
-B queries, D width, K candidates.
+B queries, D dimension, K candidates.
 """
 
 from collections.abc import Sequence
@@ -8,9 +8,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from munjang.objectives.base import Extras, Objective
+from munjang.objectives.base import Extras, Objective, choose, positive
 from munjang.objectives.candidates import relevance
-from munjang.objectives.choice import choose, positive
 from munjang.objectives.distances import SIMILARITIES
 
 

@@ -10,12 +10,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from munjang.objectives.base import Extras, Objective
+from munjang.objectives.base import Extras, Objective, choose, positive
 from munjang.objectives.candidates import one_logit, relevance
-from munjang.objectives.choice import choose, positive
 
-SHARE = 10.0  # of "ndcg2" in "ndcg2++"
-SMALLEST_DCG = 1e-10  # of a query without relevant candidates
+NDCG2_WEIGHT = 10.0  # in "ndcg2++"
+MIN_DCG = 1e-10  # of a query without relevant candidates
 
 
 def _apart(values: Tensor) -> Tensor:
@@ -23,19 +22,19 @@ def _apart(values: Tensor) -> Tensor:
 
 
 def ndcg1(gains_BK: Tensor, discounts_K: Tensor) -> Tensor:
-    """What the candidate is worth at its place."""
+    """Weigh a pair by the first candidate's gain at its rank."""
     return (gains_BK / discounts_K)[:, :, None].expand(-1, -1, len(discounts_K))
 
 
 def ndcg2(gains_BK: Tensor, discounts_K: Tensor) -> Tensor:
-    """What a step between two places so far from each other is worth, at the top of the list."""
+    """Weigh a pair by its gains and by the discount between two ranks as far apart at the top of the list."""
     steps_K = torch.cat([discounts_K.new_zeros(1), 1 / discounts_K[:-1] - 1 / discounts_K[1:]])
     places_K = torch.arange(len(discounts_K), device=discounts_K.device)
     return steps_K[_apart(places_K)] * _apart(gains_BK)
 
 
 def lambda_rank(gains_BK: Tensor, discounts_K: Tensor) -> Tensor:
-    """What it is worth to swap the two."""
+    """Weigh a pair by the change of NDCG if the two were swapped."""
     return _apart(1 / discounts_K) * _apart(gains_BK)
 
 
@@ -45,7 +44,9 @@ WEIGHTINGS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "ndcg1": ndcg1,
     "ndcg2": ndcg2,
     "lambda_rank": lambda_rank,
-    "ndcg2++": lambda gains_BK, discounts_K: SHARE * ndcg2(gains_BK, discounts_K) + lambda_rank(gains_BK, discounts_K),
+    "ndcg2++": lambda gains_BK, discounts_K: (
+        NDCG2_WEIGHT * ndcg2(gains_BK, discounts_K) + lambda_rank(gains_BK, discounts_K)
+    ),
 }
 
 
@@ -71,13 +72,13 @@ class LambdaLoss(Objective):
         discounts_K = (1 + places_K).log2()
         gains_BK = 2 ** scores_BK.clamp(min=0) - 1
         ideal_BK = gains_BK.sort(descending=True, dim=1).values / discounts_K
-        gains_BK = gains_BK / ideal_BK[:, : self.k].sum(1, keepdim=True).clamp(min=SMALLEST_DCG)
+        gains_BK = gains_BK / ideal_BK[:, : self.k].sum(1, keepdim=True).clamp(min=MIN_DCG)
         ahead_BKK = logits_BK[:, :, None] - logits_BK[:, None, :]
         costs_BKK = -self.weighting(gains_BK, discounts_K) * F.logsigmoid(self.sigma * ahead_BKK) / math.log(2)
         return costs_BKK.masked_fill(~is_counted_BKK, 0).sum() / is_counted_BKK.sum().clamp(min=1)
 
     def _sorted(self, outputs: Sequence[Tensor], extras: Extras) -> tuple[Tensor, Tensor, Tensor]:
-        """Logits and scores, best logit first and missing candidates last, and which pairs count."""
+        """Sort logits and scores, best logit first and missing candidates last, and mark the pairs that count."""
         logits_BK = one_logit(outputs)
         scores_BK, is_there_BK = relevance(extras, logits_BK)
         order_BK = logits_BK.detach().masked_fill(~is_there_BK, float("-inf")).sort(descending=True, dim=1).indices

@@ -1,6 +1,6 @@
 """Distillation of margins: the positive leads each negative by as much as a teacher says.
 
-B queries, D width, K candidates.
+B queries, D dimension, K candidates.
 """
 
 from collections.abc import Sequence
@@ -8,9 +8,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from munjang.objectives.base import Extras, Objective
+from munjang.objectives.base import Extras, Objective, choose
 from munjang.objectives.candidates import margin_loss, margins
-from munjang.objectives.choice import choose
 from munjang.objectives.distances import SIMILARITIES
 
 
@@ -19,6 +18,7 @@ class MarginMSE(Objective):
 
     num_texts = (3, None)
     extras = ("scores",)
+    takes_margins = True
     is_separable = True
 
     def __init__(self, similarity: str = "dot") -> None:
@@ -26,7 +26,7 @@ class MarginMSE(Objective):
         self.similarity = choose("similarity", similarity, SIMILARITIES)
 
     def values(self, outputs: Sequence[Tensor]) -> Tensor:
-        """The student's score of each candidate: [B, K]."""
+        """Return the student's score of each candidate: [B, K]."""
         return torch.stack([self.similarity(outputs[0], candidate_BD) for candidate_BD in outputs[1:]], dim=1)
 
     def forward(self, outputs: Sequence[Tensor], extras: Extras) -> Tensor:

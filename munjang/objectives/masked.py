@@ -1,6 +1,6 @@
 """Masked language modelling: guess the tokens that were hidden.
 
-T tokens, N of them hidden, D width of a token's state, W of a word's embedding, V words.
+T tokens, N of them hidden, D dimension of a token's state, W of a word's embedding, V words.
 """
 
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from munjang.objectives.base import IGNORED, Extras, Objective
-from munjang.objectives.vocabulary import word_loss
+from munjang.objectives.blocks import word_loss
 
 
 class Masked(Objective):

@@ -1,6 +1,6 @@
 """Matryoshka: the first components of a vector are a good vector by themselves.
 
-B examples, D width, S the first components of it.
+B examples, D dimension, S the first components of it.
 """
 
 from collections.abc import Sequence
@@ -9,9 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from munjang.errors import InputError
-from munjang.objectives.base import Extras, Objective
+from munjang.objectives.base import Extras, Objective, Wrapper
 from munjang.objectives.distances import full
-from munjang.objectives.wrapper import Wrapper
 
 
 class Matryoshka(Wrapper):

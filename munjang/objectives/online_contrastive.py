@@ -1,12 +1,11 @@
-"""Contrastive over the hard pairs of a batch only.    B examples, D width."""
+"""Contrastive over the hard pairs of a batch only.    B examples, D dimension."""
 
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-from munjang.objectives.base import Extras, Objective
-from munjang.objectives.choice import choose
+from munjang.objectives.base import Extras, Objective, choose
 from munjang.objectives.distances import DISTANCES
 
 

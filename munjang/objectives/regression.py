@@ -1,4 +1,4 @@
-"""The paper's regression objective: the cosine of the two vectors has to be the score.    B examples, D width."""
+"""The paper's regression objective: the cosine of the two vectors has to be the score.    B examples, D dimension."""
 
 from collections.abc import Sequence
 

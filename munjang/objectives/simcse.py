@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from munjang.objectives.base import Extras
-from munjang.objectives.blocks import ROWS
+from munjang.objectives.blocks import BLOCK_ROWS
 from munjang.objectives.in_batch import InBatch
 
 
@@ -15,7 +15,7 @@ class SimCSE(InBatch):
     num_texts = (1, 1)
     passes = 2
 
-    def __init__(self, temperature: float = 0.05, block_rows: int = ROWS) -> None:
+    def __init__(self, temperature: float = 0.05, block_rows: int = BLOCK_ROWS) -> None:
         super().__init__(temperature=temperature, block_rows=block_rows)
 
     def forward(self, outputs: Sequence[Tensor], extras: Extras) -> Tensor:

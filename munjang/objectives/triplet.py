@@ -1,14 +1,13 @@
 """The paper's triplet objective: the positive has to be closer than the negative by a margin.
 
-B examples, D width.
+B examples, D dimension.
 """
 
 from collections.abc import Sequence
 
 from torch import Tensor
 
-from munjang.objectives.base import Extras, Objective
-from munjang.objectives.choice import choose
+from munjang.objectives.base import Extras, Objective, choose
 from munjang.objectives.distances import DISTANCES
 
 

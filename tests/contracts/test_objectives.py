@@ -6,8 +6,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from munjang.data.sampling import SAMPLERS
 from munjang.objectives import Objective
 from munjang.objectives.base import NEEDS
+from munjang.training.corruption import CORRUPTIONS
 from tests.objectives.cases import ALL, Batch, Case, supply
 from tests.objectives.naive import NAIVE, wrapped
 
@@ -95,7 +97,9 @@ def test_declarations(case: Case) -> None:
     assert set(objective.extras) <= EXTRAS
     assert objective.passes >= 1
     assert objective.num_sampled >= 0
-    assert objective.corruption in (None, "delete", "mask")
+    assert objective.corruption in (None, *CORRUPTIONS)
+    assert objective.sampler in SAMPLERS
+    assert (objective.__doc__ or "").strip(), "the documents show its first line"
     # word embeddings take part of the gradient past the outputs
     assert objective.can_be_cached == ("words" not in objective.extras)
 

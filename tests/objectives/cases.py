@@ -19,17 +19,21 @@ LAYERS, GUIDE_WIDTH = 3, 3
 
 @dataclass(frozen=True)
 class Case:
-    """An objective with some options and the kind of data it is for."""
+    """An objective with some options; the data it is for follows from what its class declares."""
 
     name: str
     options: Mapping[str, Any] = field(default_factory=dict)
-    columns: int = 2
+    columns: int = 0  # 0: one more than it needs, if it takes more
     classes: int = 2
-    scores: str = "pairs"  # or candidates, margin
-    num_logits: int = 1
+    scores: str = ""  # pairs, candidates, margin; none: of candidates where there are several
     wrapper: str | None = None
     wrapper_options: Mapping[str, Any] = field(default_factory=dict)
     facts: Mapping[str, int] = field(default_factory=lambda: FACTS)
+
+    def __post_init__(self) -> None:
+        least, most = OBJECTIVES[self.name].num_texts
+        object.__setattr__(self, "columns", self.columns or most or least + 1)
+        object.__setattr__(self, "scores", self.scores or ("candidates" if self.columns > 2 else "pairs"))
 
     def __str__(self) -> str:
         named = [self.wrapper or "", self.name, *(f"{key}={value}" for key, value in self.options.items())]
@@ -86,7 +90,7 @@ def supply(case: Case, objective: Objective, size: int, seed: int = 0) -> Batch:
     shapes: dict[str, tuple[int, ...]] = {
         "embeddings": (size, width),
         "layers": (size, LAYERS, width),
-        "logits": (size, case.num_logits),
+        "logits": (size, case.facts["num_labels"] if objective.has_logit_per_label else 1),
         "token_states": (num_tokens, width),
     }
     counts = {"logits": max(1, case.columns - 1) + objective.num_sampled, "token_states": 1}
@@ -117,67 +121,66 @@ def cases_of(name: str, each: Sequence[Mapping[str, Any]] = ({},), **given: Any)
 
 DISTANCES = [{"distance": "euclidean"}, {"distance": "cosine", "margin": 0.3}, {"distance": "manhattan"}]
 SAME_WIDTH = {**FACTS, "teacher_width": FACTS["width"]}
+# Beside the default options, which every objective is tried with: others, and other data
 CASES: list[Case] = [
+    *(Case(name) for name in OBJECTIVES),
     *cases_of("classification", [{}, {"concatenation": "|u-v|, u*v"}], classes=3),
-    *cases_of("regression"),
-    *cases_of("triplet", DISTANCES, columns=3),
-    *cases_of("batch_all_triplet", DISTANCES, columns=1, classes=3),
-    *cases_of("batch_hard_triplet", DISTANCES, columns=1, classes=3),
-    *cases_of("batch_semi_hard_triplet", DISTANCES, columns=1, classes=3),
-    *cases_of("in_batch", [{}, {"is_symmetric": True, "temperature": 0.2}, {"guide_margin": 0.1}, {"block_rows": 2}]),
+    *cases_of("triplet", DISTANCES[1:]),
+    *cases_of("batch_all_triplet", DISTANCES, classes=3),
+    *cases_of("batch_hard_triplet", DISTANCES, classes=3),
+    *cases_of("batch_semi_hard_triplet", DISTANCES, classes=3),
+    *cases_of(
+        "in_batch",
+        [{}, {"is_symmetric": True, "temperature": 0.2}, {"guide_margin": 0.1}, {"block_rows": 2}],
+        columns=2,
+    ),
     *cases_of("in_batch", [{"is_symmetric": True, "guide_margin": 0.0, "block_rows": 2}, {}], columns=4),
-    *cases_of("contrastive", [{}, *DISTANCES]),
-    *cases_of("online_contrastive", [{}, *DISTANCES]),
-    *cases_of("cosent", [{}, {"scale": 3.0}]),
-    *cases_of("angle"),
+    *cases_of("contrastive", DISTANCES),
+    *cases_of("online_contrastive", DISTANCES),
+    *cases_of("cosent", [{"scale": 3.0}]),
     Case("angle", facts={**FACTS, "width": 5}),
-    *cases_of("embedding_mse", [{}, {"target": "own"}]),
+    *cases_of("embedding_mse", [{"target": "own"}]),
     *cases_of("embedding_mse", [{}, {"target": "own"}], columns=1, facts=SAME_WIDTH),
-    *cases_of("embedding_cosine", [{}, {"target": "own", "scale": 2.0}]),
+    *cases_of("embedding_cosine", [{"target": "own", "scale": 2.0}]),
     *cases_of("embedding_cosine", [{}, {"target": "own"}], columns=1, facts=SAME_WIDTH),
-    *cases_of("in_batch_kl", [{}, {"target": "own", "teacher_temperature": 0.2, "block_rows": 3}]),
+    *cases_of("in_batch_kl", [{"target": "own", "teacher_temperature": 0.2, "block_rows": 3}]),
     *cases_of("in_batch_kl", [{"temperature": 0.5}], columns=1),
-    *cases_of("margin_mse", [{}, {"similarity": "cosine"}], columns=4, scores="candidates"),
+    *cases_of("margin_mse", [{"similarity": "cosine"}]),
     *cases_of("margin_mse", columns=3, scores="margin"),
     *cases_of(
         "kl",
         [{}, {"temperature": 2.0, "teacher_temperature": 0.5}, {"temperature": 0.05, "scale": 1.5}],
         columns=5,
-        scores="candidates",
     ),
-    *cases_of("kl", [{"similarity": "cosine", "temperature": 0.1}], columns=3, scores="candidates"),
-    *cases_of("simcse", [{}, {"block_rows": 2}], columns=1),
-    *cases_of("denoising", [{}, {"num_decoder_layers": 1}], columns=1),
-    *cases_of("masked", columns=1),
-    *cases_of("cross_bce", [{}, {"target": "labels", "positive_weight": 3.0}]),
-    *cases_of("cross_entropy", classes=3, num_logits=3),
-    *cases_of("cross_mse", [{}, {"activation": "sigmoid"}]),
-    *cases_of("cross_margin_mse", [{}, {"activation": "sigmoid"}], columns=4, scores="candidates"),
-    *cases_of("cross_in_batch", [{}, {"num_sampled": 1, "scale": 2.0, "activation": "identity"}], columns=3),
-    *cases_of("listnet", columns=4, scores="candidates"),
+    *cases_of("kl", [{"similarity": "cosine", "temperature": 0.1}], columns=3),
+    *cases_of("simcse", [{"block_rows": 2}]),
+    *cases_of("denoising", [{"num_decoder_layers": 1}]),
+    *cases_of("cross_bce", [{"target": "labels", "positive_weight": 3.0}]),
+    *cases_of("cross_entropy", classes=3),
+    *cases_of("cross_mse", [{"activation": "sigmoid"}]),
+    *cases_of("cross_margin_mse", [{"activation": "sigmoid"}]),
+    *cases_of("cross_in_batch", [{"num_sampled": 1, "scale": 2.0, "activation": "identity"}]),
     *cases_of(
         "lambda_loss",
         [{}, *({"weighting": each, "sigma": 2.0} for each in ("none", "ndcg1", "ndcg2", "lambda_rank")), {"k": 2}],
         columns=6,
-        scores="candidates",
     ),
-    *cases_of("ranknet", [{}, {"k": 1}], columns=4, scores="candidates"),
+    *cases_of("ranknet", [{"k": 1}]),
 ]
 _DIMS = {"wrapper": "matryoshka", "wrapper_options": {"dims": [6, 4, 1], "weights": [1.0, 0.5, 2.0]}}
 _LONG = {"wrapper": "matryoshka", "wrapper_options": {"dims": [2, 6], "is_normalized": False}}
 _LAYERS = {"wrapper": "adaptive_layers"}
 _LIGHT = {"wrapper": "adaptive_layers", "wrapper_options": {"divergence_weight": 0.0, "earlier_weight": 0.5}}
 WRAPPED: list[Case] = [
-    *(Case("in_batch", columns=3, **wrapper) for wrapper in (_DIMS, _LONG, _LAYERS, _LIGHT)),
+    *(Case("in_batch", **wrapper) for wrapper in (_DIMS, _LONG, _LAYERS, _LIGHT)),
     *(Case("classification", classes=3, **wrapper) for wrapper in (_DIMS, _LONG, _LAYERS)),
-    *(Case("triplet", columns=3, **wrapper) for wrapper in (_DIMS, _LONG, _LAYERS)),
+    *(Case("triplet", **wrapper) for wrapper in (_DIMS, _LONG, _LAYERS)),
     *(Case("embedding_mse", facts=SAME_WIDTH, **wrapper) for wrapper in (_DIMS, _LAYERS)),
     *(Case("embedding_cosine", facts=SAME_WIDTH, **wrapper) for wrapper in (_DIMS, _LAYERS)),
     *(Case(name, **wrapper) for name in ("embedding_mse", "in_batch_kl") for wrapper in (_DIMS,)),
-    *(Case("margin_mse", columns=4, scores="candidates", **wrapper) for wrapper in (_DIMS, _LAYERS, _LIGHT)),
-    *(Case("simcse", columns=1, **wrapper) for wrapper in (_DIMS, _LAYERS)),
-    *(Case("denoising", columns=1, **wrapper) for wrapper in (_DIMS, _LIGHT)),
+    *(Case("margin_mse", **wrapper) for wrapper in (_DIMS, _LAYERS, _LIGHT)),
+    *(Case("simcse", **wrapper) for wrapper in (_DIMS, _LAYERS)),
+    *(Case("denoising", **wrapper) for wrapper in (_DIMS, _LIGHT)),
 ]
 ALL = [*CASES, *WRAPPED]
-assert {case.name for case in CASES} == set(OBJECTIVES), "every objective has a case"
 assert {case.wrapper for case in WRAPPED} == set(WRAPPERS), "every wrapper has a case"

@@ -1,74 +1,33 @@
 """Every objective once more, example by example and straight from its formula.
 
-A function takes the options, the network's outputs, the extras and the objective's parameters by name.
+The naive version of an objective is the function of its name in a module `naive_*.py` of this folder. It takes the
+options, the network's outputs, the extras and the objective's parameters by name.
 """
 
 from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from tests.objectives.naive_logits import (
-    cross_bce,
-    cross_entropy,
-    cross_in_batch,
-    cross_margin_mse,
-    cross_mse,
-    lambda_loss,
-    listnet,
-    ranknet,
-)
+from munjang.objectives import OBJECTIVES
 from tests.objectives.naive_parts import Naive, Options, mean
-from tests.objectives.naive_tokens import denoising, masked
-from tests.objectives.naive_vectors import (
-    angle_of,
-    batch_triplets,
-    classification,
-    contrastive,
-    cosine,
-    embedding_cosine,
-    embedding_mse,
-    in_batch,
-    in_batch_kl,
-    kl,
-    margin_mse,
-    online_contrastive,
-    ranked,
-    regression,
-    simcse,
-    triplet,
-)
+from tests.objectives.naive_vectors import embedding_cosine, embedding_mse
 
-NAIVE: dict[str, Naive] = {
-    "classification": classification,
-    "regression": regression,
-    "triplet": triplet,
-    "batch_all_triplet": batch_triplets("all"),
-    "batch_hard_triplet": batch_triplets("hard"),
-    "batch_semi_hard_triplet": batch_triplets("semi-hard"),
-    "in_batch": in_batch,
-    "contrastive": contrastive,
-    "online_contrastive": online_contrastive,
-    "cosent": ranked(cosine),
-    "angle": ranked(angle_of),
-    "embedding_mse": embedding_mse,
-    "embedding_cosine": embedding_cosine,
-    "in_batch_kl": in_batch_kl,
-    "margin_mse": margin_mse,
-    "kl": kl,
-    "simcse": simcse,
-    "denoising": denoising,
-    "masked": masked,
-    "cross_bce": cross_bce,
-    "cross_entropy": cross_entropy,
-    "cross_mse": cross_mse,
-    "cross_margin_mse": cross_margin_mse,
-    "cross_in_batch": cross_in_batch,
-    "listnet": listnet,
-    "lambda_loss": lambda_loss,
-    "ranknet": ranknet,
-}
+_MODULES = [import_module(f"tests.objectives.{path.stem}") for path in Path(__file__).parent.glob("naive_*.py")]
+
+
+def naive(name: str) -> Naive:
+    for module in _MODULES:
+        if hasattr(module, name):
+            found: Naive = getattr(module, name)
+            return found
+    raise AssertionError(f"{name} has no naive version: write {name}() in a file tests/objectives/naive_*.py")
+
+
+NAIVE: dict[str, Naive] = {name: naive(name) for name in OBJECTIVES}
 
 
 def wrapped(wrapper: str, given: Options, inner: Naive) -> Naive:

@@ -68,6 +68,11 @@ def batch_triplets(which: str) -> Naive:
     return loss
 
 
+batch_all_triplet = batch_triplets("all")
+batch_hard_triplet = batch_triplets("hard")
+batch_semi_hard_triplet = batch_triplets("semi-hard")
+
+
 def _find(options: Options, rows: Tensor, row_texts: Tensor, candidates: Any, guides: Any) -> Tensor:
     """`candidates`: (vector, text) each; the one with the row's own number is wanted."""
     costs = []
@@ -145,6 +150,10 @@ def ranked(similarity: Callable[[Tensor, Tensor], Tensor]) -> Naive:
         return total.log()
 
     return loss
+
+
+cosent = ranked(cosine)
+angle = ranked(angle_of)
 
 
 def taught(options: Options, outputs: Sequence[Tensor], extras: Any, parameters: Any) -> list[tuple[Tensor, Tensor]]:

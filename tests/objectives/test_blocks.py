@@ -72,9 +72,9 @@ def test_no_blocks_without_gradient() -> None:
         return torch.arange(10.0)[part]
 
     with torch.no_grad():
-        assert mean_by_rows(costs, 10, rows=4) == 4.5
+        assert mean_by_rows(costs, 10, block_rows=4) == 4.5
     assert seen == [slice(0, 4), slice(4, 8), slice(8, 10)]
 
 
 def test_sums_of_several_columns() -> None:
-    assert sum_by_rows(lambda part: torch.ones(6, 2)[part], 6, rows=4).tolist() == [6.0, 6.0]
+    assert sum_by_rows(lambda part: torch.ones(6, 2)[part], 6, block_rows=4).tolist() == [6.0, 6.0]
