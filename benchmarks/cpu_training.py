@@ -22,9 +22,9 @@ from munjang.bi_encoder import BiEncoder
 from munjang.data.reading import read_examples
 from munjang.engine.measure import processor
 from munjang.training.config import TrainConfig
+from munjang.training.datasets import Dataset, draws, prepare
 from munjang.training.loop import Loop
-from munjang.training.processes import Processes
-from munjang.training.tasks import Dataset, draws, prepare
+from munjang.training.process_group import ProcessGroup
 from munjang.training.trainee import Trainee
 
 TURN = 12  # steps of one side before the other's turn
@@ -38,11 +38,11 @@ class Ours:
             batch_size=batch, sampler="random", quiet=True, log_every=1, warmup=0, schedule="constant",
             device="cpu", dropout=dropout,
         )  # fmt: skip
-        processes = Processes("cpu")
+        processes = ProcessGroup("cpu")
         trainee = Trainee(BiEncoder.load(folder, "cpu", "float32"), processes.device, config)
-        tasks = [prepare(Dataset(data=rows, objective="regression"), trainee, config, None)]
-        self.loop = Loop(trainee, tasks, processes, config, steps)
-        self.order = [draw.rows for draw, _ in zip(draws(tasks, config), range(steps), strict=False)]
+        prepared = [prepare(Dataset(data=rows, objective="regression"), trainee, config, None)]
+        self.loop = Loop(trainee, prepared, processes, config, steps)
+        self.order = [draw.rows for draw, _ in zip(draws(prepared, config), range(steps), strict=False)]
         self.losses: list[float] = []
         self.loop.on_log = lambda line: self.losses.append(line["loss"])
         self.stream = self.loop._work(steps)

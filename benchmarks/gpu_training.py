@@ -29,9 +29,9 @@ from munjang.bi_encoder import BiEncoder
 from munjang.data.examples import Examples
 from munjang.data.reading import read_examples
 from munjang.training.config import TrainConfig
+from munjang.training.datasets import Dataset, draws, prepare
 from munjang.training.loop import Loop
-from munjang.training.processes import Processes
-from munjang.training.tasks import Dataset, draws, prepare
+from munjang.training.process_group import ProcessGroup
 from munjang.training.trainee import Trainee
 
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -59,15 +59,15 @@ class Ours:
         config = TrainConfig(
             batch_size=batch, sampler="random", quiet=True, log_every=1, warmup=0, schedule="constant", **settings
         )
-        processes = Processes(None)
+        processes = ProcessGroup(None)
         model = BiEncoder.load(folder, str(processes.device), "float32")
         self.trainee = Trainee(model, processes.device, config)
         dataset = Dataset(data=pairs, objective="in_batch", options={"temperature": TEMPERATURE})
-        self.tasks = [prepare(dataset, self.trainee, config, None)]
-        self.loop = Loop(self.trainee, self.tasks, processes, config, num_updates)
+        self.prepared = [prepare(dataset, self.trainee, config, None)]
+        self.loop = Loop(self.trainee, self.prepared, processes, config, num_updates)
         self.losses: list[float] = []
         self.loop.on_log = lambda line: self.losses.append(line["loss"])
-        self.order = [draw.rows for draw, _ in zip(draws(self.tasks, config), range(num_updates), strict=False)]
+        self.order = [draw.rows for draw, _ in zip(draws(self.prepared, config), range(num_updates), strict=False)]
         self.stream = self.loop._work(num_updates)
 
     def step(self) -> None:

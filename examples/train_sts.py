@@ -1,7 +1,4 @@
-"""Teach a model what words mean in one office, from scored pairs.    Run: python examples/train_sts.py
-
-Training needs an extra: pip install '.[train]'
-"""
+"""Teach a model what words mean in one office, from scored pairs.    Run: python examples/train_sts.py"""
 
 import numpy as np
 

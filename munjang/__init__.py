@@ -26,7 +26,7 @@ __version__ = "0.1.0"
 PUBLIC = {
     "BiEncoder": "munjang.bi_encoder",
     "CrossEncoder": "munjang.cross_encoder",
-    "Dataset": "munjang.training.tasks",
+    "Dataset": "munjang.training.datasets",
     "Index": "munjang.index",
     "TokenIds": "munjang.types",
     "TrainConfig": "munjang.training.config",
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from munjang.evaluation import evaluate
     from munjang.index import Index
     from munjang.training.config import TrainConfig
-    from munjang.training.tasks import Dataset
+    from munjang.training.datasets import Dataset
     from munjang.training.train import train
     from munjang.types import TokenIds
 else:  # hidden from type checkers, which would take any misspelt name for a public one

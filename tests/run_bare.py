@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-CORE = {"torch", "numpy", "tokenizers", "safetensors", "accelerate"}
+CORE = {"torch", "numpy", "tokenizers", "safetensors"}
 ALLOWED = CORE | {"munjang"} | set(sys.stdlib_module_names)
 asked: list[str] = []  # of anything else, by a module of ours
 plain = builtins.__import__

@@ -1,4 +1,4 @@
-"""Encoding, training and evaluation with torch, numpy, tokenizers, safetensors and accelerate, and nothing else."""
+"""Encoding, training and evaluation with torch, numpy, tokenizers and safetensors, and nothing else."""
 
 import json
 import os

@@ -46,9 +46,9 @@ def run(options: Options) -> int:
     for name in OF_EXAMPLES:
         if getattr(options, name) and not options.then:
             raise InputError(f"{name} is about the examples of --then, and there are none; --column is for texts")
+    from munjang.training.datasets import Dataset
     from munjang.training.domain import METHODS, read_domain
     from munjang.training.run import is_begun
-    from munjang.training.tasks import Dataset
 
     objective, made = METHODS[options.method]
     name = f"{', '.join(options.data)} ({options.method})"

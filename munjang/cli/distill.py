@@ -15,7 +15,7 @@ from munjang.cli.options import option
 from munjang.errors import InputError
 
 if TYPE_CHECKING:
-    from munjang.training.tasks import Dataset
+    from munjang.training.datasets import Dataset
 
 
 # What goes with --static

@@ -16,7 +16,7 @@ from munjang.errors import InputError, unknown
 from munjang.training.config import TrainConfig
 
 if TYPE_CHECKING:  # numpy and torch stay out of --help
-    from munjang.training.tasks import Dataset
+    from munjang.training.datasets import Dataset
     from munjang.training.trainee import Holder
 
 # What a table of [[datasets]] and its `reading` may hold; one of these that is a list of names may be one name too
@@ -95,9 +95,9 @@ def train_with(
     model, config = _model(options, datasets, is_cross, num_layers), config_of(options)
     train(model, datasets, config=config)
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        from munjang.training.processes import meet
+        from munjang.training.process_group import leave_together
 
-        meet(is_over)
+        leave_together(is_over)
     if config.output is not None and _is_main() and not config.quiet:
         print(f"the model is in {config.output}, the report in {config.output}.training/report.html", file=sys.stderr)
     return 0
@@ -117,7 +117,7 @@ def config_of(options: "Any") -> TrainConfig:
 
 def datasets_of(options: Options, objective: str) -> "list[Dataset]":
     """What flags or the file say about data."""
-    from munjang.training.tasks import Dataset
+    from munjang.training.datasets import Dataset
 
     if options.datasets and options.data:
         raise InputError("Data is given on the command line and as [[datasets]] of the file; give one of them")
@@ -232,7 +232,7 @@ def _loaded(options: "Any", datasets: "list[Dataset]", is_cross: bool) -> "Holde
     from munjang import checkpoint
     from munjang.bi_encoder import BiEncoder
     from munjang.cross_encoder import CrossEncoder
-    from munjang.training.tasks import read
+    from munjang.training.datasets import read
 
     is_loaded_cross = not is_cross and checkpoint.kind(options.model) == "cross"
     if options.num_labels is not None and not is_cross:

@@ -1,4 +1,4 @@
-"""Batches for training: rows of examples to the token sequences that go through the network, and what is known of them.
+"""Batches for training: rows of examples to token sequences for the network, with labels, scores and other values.
 
 b examples of this process, B of the whole batch, K sequences of each example, T tokens.
 """
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from munjang.data.examples import Examples, number_texts
-from munjang.data.sampling import share
+from munjang.data.sampling import rows_of_process
 from munjang.data.tokens import TokenTable
 from munjang.errors import InputError
 from munjang.objectives.base import Objective
@@ -29,7 +29,7 @@ Values = Mapping[str, NDArray[np.generic]]  # of all examples, by the names of o
 
 @dataclass(frozen=True)
 class Batch:
-    """What one process computes of a batch, and what is known about the whole of it."""
+    """One process's sequences of a batch, and the values of the whole batch."""
 
     rows: Ints  # of the examples, the whole batch
     sizes: tuple[int, ...]  # examples of each process
@@ -45,16 +45,16 @@ class Batch:
 
     @property
     def num_own(self) -> int:
-        """Examples of this process."""
+        """Count the examples of this process."""
         return len(self.lengths) // self.num_sequences
 
     @cached_property
     def starts(self) -> Ints:
-        """Where each sequence begins, and where the last one ends."""
+        """Return where each sequence begins, and where the last one ends."""
         return cumulative(self.lengths)
 
     def take(self, sequences: Ints) -> Packed:
-        """Some of the sequences, packed in this order."""
+        """Pack some of the sequences, in this order."""
         lengths = self.lengths[sequences]
         ids = gather(self.ids, self.starts, sequences, lengths)
         types = None if self.types is None else gather(self.types, self.starts, sequences, lengths)
@@ -62,19 +62,19 @@ class Batch:
         return pack(ids, lengths, types, skip, self.pad_id)
 
     def known(self, examples: Ints | None, device: torch.device) -> dict[str, Tensor]:
-        """What is known about all examples, or about some of this process's own, where the network's outputs are."""
-        found = self.values if examples is None else {name: value[examples] for name, value in self.values.items()}
+        """Return the values of all examples, or of some of this process's own, on the device."""
+        values = self.values if examples is None else {name: value[examples] for name, value in self.values.items()}
         if self.targets is not None and examples is not None:
             lengths = self.target_lengths[examples]
             targets: Ints = gather(self.targets, cumulative(self.target_lengths), examples, lengths)
-            found = {**found, "targets": targets, "lengths": lengths}
-        return {name: to_device(value, device) for name, value in found.items()}
+            values = {**values, "targets": targets, "lengths": lengths}
+        return {name: to_device(value, device) for name, value in values.items()}
 
 
 class Batches:
-    """The examples of one dataset, tokenized, and an objective's wishes, made into batches.
+    """Makes batches of tokenized examples with what an objective needs.
 
-    `vectors` holds what other models say of the same texts: "teacher" and "guide", [N, columns, D] each. `skips` says
+    `vectors` holds other models' vectors of the same texts: "teacher" and "guide", [N, columns, D] each. `skips` says
     how many tokens of each column's texts are a prompt that the model leaves out of pooling.
     """
 
@@ -101,8 +101,8 @@ class Batches:
                 f"{examples.name} has {len(tables)} text columns ({', '.join(examples.columns) or 'unnamed'}); "
                 f"this objective takes {allowed}."
             )
-        for name, given in (("labels", examples.labels), ("scores", examples.scores)):
-            if name in objective.extras and given is None:
+        for name, values in (("labels", examples.labels), ("scores", examples.scores)):
+            if name in objective.extras and values is None:
                 raise InputError(f"{examples.name} has no {name}, which this objective needs.")
         for name in ("teacher", "guide"):
             if name in objective.extras and name not in self.vectors:
@@ -118,15 +118,15 @@ class Batches:
 
     @property
     def num_sequences(self) -> int:
-        """Token sequences of an example that go through the network."""
+        """Count the token sequences of an example that go through the network."""
         if self.is_pairs:
             return len(self.tables) - 1 + self.objective.num_sampled
         return len(self.tables) * self.objective.passes
 
-    def __call__(self, rows: Ints, rank: int, world: int, random: np.random.Generator) -> Batch:
-        """The batch of these rows as one process sees it; `random` is at the same state in all of them."""
-        sizes = tuple(len(share(rows, each, world)) for each in range(world))
-        own = share(rows, rank, world)
+    def __call__(self, rows: Ints, rank: int, world_size: int, random: np.random.Generator) -> Batch:
+        """Make one process's part of the batch of these rows; `random` has the same state in all processes."""
+        sizes = tuple(len(rows_of_process(rows, other, world_size)) for other in range(world_size))
+        own = rows_of_process(rows, rank, world_size)
         start = sum(sizes[:rank])
         types: Ids | None = None
         targets, target_lengths = None, np.zeros(0, np.int64)
@@ -136,7 +136,7 @@ class Batches:
             ids, lengths = self._texts(own)
         if self.corrupt is not None:
             # drawn for the whole batch, so that it does not depend on the number of processes
-            whole, all_lengths = (ids, lengths) if world == 1 else self._texts(rows)
+            whole, all_lengths = (ids, lengths) if world_size == 1 else self._texts(rows)
             is_special = np.isin(whole, self.special)
             done = self.corrupt(whole, all_lengths, is_special, self.tokenizer.vocab_size, self.mask_id, random)
             mine = slice(start, start + len(own))
@@ -144,34 +144,45 @@ class Batches:
             targets, target_lengths = _rows(done.targets, done.target_lengths, mine)
         values = self._values(own if self.objective.is_separable else rows)
         skip = np.repeat(self.skips * self.objective.passes, len(own)) if any(self.skips) else None
-        given = (rows, sizes, ids, lengths, types, self.num_sequences, values, self.pad_id)
-        return Batch(*given, targets, target_lengths, skip)
+        return Batch(
+            rows,
+            sizes,
+            ids,
+            lengths,
+            types,
+            num_sequences=self.num_sequences,
+            values=values,
+            pad_id=self.pad_id,
+            targets=targets,
+            target_lengths=target_lengths,
+            skip=skip,
+        )
 
     def _values(self, rows: Ints) -> dict[str, NDArray[np.generic]]:
-        found: dict[str, NDArray[np.generic]] = {}
+        values: dict[str, NDArray[np.generic]] = {}
         for name in self.objective.extras:
             if name == "labels":
                 assert self.examples.labels is not None
-                found[name] = self.examples.labels[rows].astype(np.int64)
+                values[name] = self.examples.labels[rows].astype(np.int64)
             elif name == "scores":
                 assert self.examples.scores is not None
-                found[name] = self.examples.scores[rows].astype(np.float32)
+                values[name] = self.examples.scores[rows].astype(np.float32)
             elif name == "texts":
-                found[name] = self.numbers[rows]
+                values[name] = self.numbers[rows]
             elif name in self.vectors:
-                found[name] = np.asarray(self.vectors[name][rows], np.float32)
-        return found
+                values[name] = np.asarray(self.vectors[name][rows], np.float32)
+        return values
 
     def _texts(self, rows: Ints) -> tuple[Ids, Ints]:
-        """Every column's texts with special tokens, pass by pass."""
+        """Return every column's texts with special tokens, pass by pass."""
         parts = [self.tokenizer.finish(*table.take(rows)) for table in self.tables] * self.objective.passes
         return np.concatenate([part.ids for part in parts]), np.concatenate([part.lengths for part in parts])
 
     def _pairs(self, rows: Ints, own: slice, random: np.random.Generator) -> tuple[Ids, Ints, Ids | None]:
-        """The first column with each of the others, and with documents of other rows where these are wanted."""
+        """Pair the first column with each of the others, and with documents of other rows if wanted."""
         query = self.tables[0].take(rows[own])
         others = [table.take(rows[own]) for table in self.tables[1:]]
-        for drawn in self._strangers(rows, random):
+        for drawn in self._other_rows(rows, random):
             others.append(self.tables[1].take(drawn[own]))
         parts = [self.tokenizer.join(*query, *other) for other in others]
         has_types = any(part.types is not None for part in parts)
@@ -179,26 +190,26 @@ class Batches:
         ids, lengths = np.concatenate([part.ids for part in parts]), np.concatenate([part.lengths for part in parts])
         return ids, lengths, np.concatenate(types) if has_types else None
 
-    def _strangers(self, rows: Ints, random: np.random.Generator) -> list[Ints]:
-        """For each of `num_sampled`, one other row a row: its document is another text than the row's own."""
-        documents, found = self.numbers[rows, 1], []
+    def _other_rows(self, rows: Ints, random: np.random.Generator) -> list[Ints]:
+        """Draw, `num_sampled` times, another row for each row, with another document than the row's own."""
+        documents, drawn = self.numbers[rows, 1], []
         for _ in range(self.objective.num_sampled):
             if len(np.unique(documents)) < 2:
                 raise InputError(f"{self.examples.name}: a batch holds one document only; nothing to compare it with.")
             at = random.integers(0, len(rows), len(rows))
             while (same := documents[at] == documents).any():
                 at[same] = random.integers(0, len(rows), int(same.sum()))
-            found.append(rows[at])
-        return found
+            drawn.append(rows[at])
+        return drawn
 
 
 def _rows(flat: Any, lengths: Ints, part: slice) -> tuple[Any, Ints]:
-    """Neighbouring rows of a flat array."""
+    """Return consecutive rows of a flat array."""
     starts = cumulative(lengths)
     return flat[starts[part.start] : starts[part.stop]], lengths[part]
 
 
 def to_device(values: NDArray[np.generic], device: torch.device) -> Tensor:
-    """A tensor there, copied while others work."""
+    """Copy to the device without waiting for it."""
     tensor = torch.from_numpy(np.ascontiguousarray(values))
     return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)

@@ -15,13 +15,13 @@ from munjang.cross_encoder import CrossEncoder
 from munjang.data.examples import Examples
 from munjang.data.files import replacing
 from munjang.training.config import TrainConfig, deciding
+from munjang.training.datasets import PreparedDataset
 from munjang.training.report import best_of, clean, evaluations, number, plain
 from munjang.training.run import Run
-from munjang.training.tasks import Task
 from munjang.training.trainee import Holder
 
 MARKER = "<!-- written by munjang train -->"
-NUM_ROWS, MAX_CHARACTERS = 3, 100  # of the examples that are shown
+NUM_EXAMPLE_ROWS, MAX_CHARACTERS = 3, 100  # of the examples that are shown
 PACKAGES = ("torch", "numpy", "tokenizers", "safetensors")
 # what Markdown would take for its own, as entities
 MARKS = {ord(mark): f"&#{ord(mark)};" for mark in "\\`*[]|~$!#@"}
@@ -46,7 +46,9 @@ PAIR = """[
 ]"""
 
 
-def write_card(output: Path, holder: Holder, tasks: Sequence[Task], run: Run, config: TrainConfig) -> None:
+def write_card(
+    output: Path, holder: Holder, datasets: Sequence[PreparedDataset], run: Run, config: TrainConfig
+) -> None:
     """Write README.md, or MODEL_CARD.md where the README is someone else's. A card that fails is a warning only."""
     try:
         free = [path for path in (output / "README.md", output / "MODEL_CARD.md") if _is_ours(path)]
@@ -54,7 +56,7 @@ def write_card(output: Path, holder: Holder, tasks: Sequence[Task], run: Run, co
             warnings.warn(f"No model card: README.md and MODEL_CARD.md in {output} are kept.", stacklevel=2)
             return
         with replacing(free[0]) as file:
-            file.write("\n".join(_card(output, holder, tasks, run, config)).encode("utf-8", "replace"))
+            file.write("\n".join(_card(output, holder, datasets, run, config)).encode("utf-8", "replace"))
     except Exception as error:  # the model is trained and saved: nothing about its card may end the run
         warnings.warn(f"The model card in {output} can't be written: {error}", RuntimeWarning, stacklevel=2)
 
@@ -66,7 +68,9 @@ def _is_ours(path: Path) -> bool:
         return True
 
 
-def _card(output: Path, holder: Holder, tasks: Sequence[Task], run: Run, config: TrainConfig) -> Iterator[str]:
+def _card(
+    output: Path, holder: Holder, datasets: Sequence[PreparedDataset], run: Run, config: TrainConfig
+) -> Iterator[str]:
     yield from _front(output, holder)
     yield from (MARKER, "", f"# {shown(output.name)}", "", _what(holder), "")
     yield from _table(["", ""], _facts(holder))
@@ -74,32 +78,32 @@ def _card(output: Path, holder: Holder, tasks: Sequence[Task], run: Run, config:
     yield from ("With sentence-transformers:", "", "```python", _sentence_transformers(output, holder), "```", "")
     yield from ("## Scores", "", *_scores(run), "")
     yield from ("## Training data", "")
-    for task in tasks:
-        yield from _data(task)
+    for dataset in datasets:
+        yield from _data(dataset)
     yield from ("## Training settings", "", *_settings(config), "")
     yield from ("## Software", "", ", ".join(_versions()), "")
 
 
-def shown(text: object, most: int = MAX_CHARACTERS) -> str:
-    """A text as one line of Markdown that shows it as it is, shortened.
+def shown(text: object, max_characters: int = MAX_CHARACTERS) -> str:
+    """Escape a text as one line of Markdown, shortened.
 
     >>> shown("a|b *c*")
     'a&#124;b &#42;c&#42;'
     """
-    words = clean(" ".join(str(text)[: 10 * most].split()))
-    words = words if len(words) <= most else words[: most - 1].rstrip() + "…"
+    words = clean(" ".join(str(text)[: 10 * max_characters].split()))
+    words = words if len(words) <= max_characters else words[: max_characters - 1].rstrip() + "…"
     return EMPHASIS.sub("&#95;", escape(words, quote=False).translate(MARKS).replace("://", "&#58;//"))
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Lines of a table of cells that are Markdown already."""
+    """Yield the lines of a table; its cells are Markdown already."""
     yield f"| {' | '.join(heads)} |"
     yield f"|{'---|' * len(heads)}"
     yield from (f"| {' | '.join(row)} |" for row in rows)
 
 
 def _front(output: Path, holder: Holder) -> Iterator[str]:
-    """What the Hub reads."""
+    """Yield the front matter that the Hub reads."""
     if isinstance(holder, BiEncoder):
         task, tags = "sentence-similarity", ["sentence-similarity", "feature-extraction"]
     else:
@@ -113,7 +117,7 @@ def _front(output: Path, holder: Holder) -> Iterator[str]:
 
 
 def _base(output: Path, holder: Holder) -> str | None:
-    """What was trained: its name on the Hub where it came from there, else its folder's."""
+    """Return the base model's name on the Hub if it came from there, else its folder's."""
     folder = holder.model.folder.absolute()
     folder = folder.parent if MODULE.fullmatch(folder.name) else folder
     cached = [part for part in folder.parts if part.startswith("models--")]  # models--owner--name/snapshots/hash
@@ -125,7 +129,7 @@ def _what(holder: Holder) -> str:
     if isinstance(holder, BiEncoder):
         return (
             f"A bi-encoder (BiEncoder, SentenceTransformer): it turns texts into vectors of {holder.dimension} "
-            "components that are close where the texts mean the same."
+            "dimensions that are close where the texts mean the same."
         )
     if holder.num_labels == 1:
         return "A cross-encoder (CrossEncoder): it reads two texts together and gives one score, higher is better."
@@ -166,7 +170,7 @@ def _sentence_transformers(output: Path, holder: Holder) -> str:
 
 
 def _vectors(holder: BiEncoder) -> str:
-    """What is the same for both libraries."""
+    """Return the code that is the same for both libraries."""
     if holder.prompts.get("query"):
         return (
             'queries = model.encode_query(["How fast is light?"])\n'
@@ -205,18 +209,19 @@ def _scores(run: Run) -> Iterator[str]:
 
 
 def name_of(path: str) -> str:
-    """A dataset's name without the folders of the machine it was on."""
+    """Return a dataset's name without the folders of the machine it was on."""
     return PurePath(path).name if PurePath(path).is_absolute() else path
 
 
-def _data(task: Task) -> Iterator[str]:
-    examples = task.batches.examples
-    yield from (f"### {shown(name_of(task.name))}", "")
+def _data(dataset: PreparedDataset) -> Iterator[str]:
+    examples = dataset.batches.examples
+    yield from (f"### {shown(name_of(dataset.name))}", "")
     yield f"- {len(examples):,} rows, hash `{examples.fingerprint}`"
-    yield f"- objective {shown(task.objective_name)}, batches of {task.batch_size:,}, sampler {shown(task.sampler)}"
+    objective, sampler = shown(dataset.objective_name), shown(dataset.sampler)
+    yield f"- objective {objective}, batches of {dataset.batch_size:,}, sampler {sampler}"
     if examples.labels is not None and examples.label_names:
         yield f"- labels: {', '.join(f'{at} {shown(name)}' for at, name in enumerate(examples.label_names[:20]))}"
-    prompts = task.settings.get("prompts", ())
+    prompts = dataset.settings.get("prompts", ())
     if any(prompts):
         yield f"- prompts: {', '.join(shown(json.dumps(text, ensure_ascii=False)) for text in prompts)}"
     yield from (f"- {shown(note, 300)}" for note in examples.notes)
@@ -225,7 +230,7 @@ def _data(task: Task) -> Iterator[str]:
     heads = [*names, *(["label"] if examples.labels is not None else [])]
     heads += ["score"] if examples.scores is not None else []
     yield from _table(
-        [shown(head) for head in heads], (_row(examples, row) for row in range(min(NUM_ROWS, len(examples))))
+        [shown(head) for head in heads], (_row(examples, row) for row in range(min(NUM_EXAMPLE_ROWS, len(examples))))
     )
     yield ""
 
@@ -255,7 +260,7 @@ def _settings(config: TrainConfig) -> Iterator[str]:
     if rows:
         yield from _table(["Setting", "Value", "Default"], rows)
     else:
-        yield "All as they are by default."
+        yield "All settings have their defaults."
 
 
 def _versions() -> Iterator[str]:

@@ -9,38 +9,40 @@ from munjang.data.tables import read_texts
 from munjang.errors import InputError
 from munjang.text.sentences import split
 
-SHORTEST = 12  # characters of a sentence worth learning from
+MIN_SENTENCE_CHARACTERS = 12  # shorter ones teach nothing
 
 
 def read_domain(sources: Sequence[str], column: str | None = None) -> list[str]:
-    """Every different text of files and folders, in order."""
-    found: dict[str, None] = {}
+    """Read every distinct text of files and folders, in order."""
+    texts: dict[str, None] = {}
     for source in sources:
         if not Path(source).exists():
             raise InputError(f"{source}: no such file or folder")
         for path in sorted(Path(source).rglob("*")) if Path(source).is_dir() else [Path(source)]:
             if path.is_file():
-                found |= dict.fromkeys(text.strip() for text in read_texts(path, column))
-    found.pop("", None)
-    if not found:
+                texts |= dict.fromkeys(text.strip() for text in read_texts(path, column))
+    texts.pop("", None)
+    if not texts:
         raise InputError(f"There are no texts in {', '.join(sources)}.")
-    return list(found)
+    return list(texts)
 
 
 def alone(texts: list[str], name: str) -> Examples:
-    """Sentences, one a row: what masked and denoising objectives learn from."""
-    pieces = dict.fromkeys(piece for text in texts for piece in split(text) if len(piece) >= SHORTEST)
-    return Examples(name, (list(pieces) or texts,), ("text",))
+    """Return sentences, one a row, for masked and denoising objectives."""
+    sentences = dict.fromkeys(
+        sentence for text in texts for sentence in split(text) if len(sentence) >= MIN_SENTENCE_CHARACTERS
+    )
+    return Examples(name, (list(sentences) or texts,), ("text",))
 
 
 def pairs(texts: list[str], name: str) -> Examples:
-    """Neighbouring sentences of a text, and a text's first sentence with the rest of it: they belong together."""
+    """Pair neighbouring sentences of a text, and a text's first sentence with the rest of it."""
     rows: dict[tuple[str, str], None] = {}
     for text in texts:
-        pieces = [piece for piece in split(text) if len(piece) >= SHORTEST]
-        rows |= dict.fromkeys(pairwise(pieces))
-        if len(pieces) > 2:
-            rows[pieces[0], " ".join(pieces[1:])] = None
+        sentences = [sentence for sentence in split(text) if len(sentence) >= MIN_SENTENCE_CHARACTERS]
+        rows |= dict.fromkeys(pairwise(sentences))
+        if len(sentences) > 2:
+            rows[sentences[0], " ".join(sentences[1:])] = None
     if not rows:
         raise InputError(f"{name}: no text has two sentences, so there are no pairs; use another method.")
     first, second = zip(*rows, strict=True)

@@ -8,12 +8,12 @@ from munjang.errors import MissingExtra, UnsupportedModel
 from munjang.nn.encoder import Encoder
 
 N = TypeVar("N", bound=nn.Module)
-# `up` is computed together with the activation behind it, which an adapter beside it would come too late for
+# not `up`: it is computed together with its activation, before which an adapter would have to be added
 TARGETS = ["qkv", "out", "down"]
 
 
 def add_adapters(network: nn.Module, rank: int) -> None:
-    """Freeze the encoder and put adapters of this rank beside its products; what stands behind it keeps learning."""
+    """Freeze the encoder and add adapters of this rank to its linear layers; layers after it keep learning."""
     try:
         from peft import LoraConfig, inject_adapter_in_model
     except ImportError:
@@ -27,7 +27,7 @@ def add_adapters(network: nn.Module, rank: int) -> None:
 
 
 def merge(network: N) -> N:
-    """Without adapters: their products added to the weights. A network that has none is left as it is."""
+    """Fold adapters into the weights; a network without them stays as it is."""
     for parent in list(network.modules()):
         for name, child in list(parent.named_children()):
             adapted: Any = child

@@ -1,4 +1,4 @@
-"""A batch cut into chunks by a budget of tokens, ready for the device. Only memory decides the cut, never the loss."""
+"""Split a batch into micro-batches of limited tokens, ready for the device. The split never changes the loss."""
 
 from dataclasses import dataclass
 
@@ -12,49 +12,49 @@ from munjang.types import Ints
 
 
 @dataclass(frozen=True)
-class Chunk:
+class MicroBatch:
     """Sequences that go through the network together.
 
-    `order_of` says where the sequences of the chunk (first ones of all its examples, then the second ones, ...) stand
-    in `packed`, which is sorted by length.
+    `packed` is sorted by length. `order_of` gives the position in it of the first sequences of all examples, then of
+    the second ones, and so on.
     """
 
     packed: Packed
     order_of: Tensor | None
-    known: dict[str, Tensor] | None  # about the examples, where each chunk has a loss of its own
+    known: dict[str, Tensor] | None  # about the examples, where each micro-batch has a loss of its own
     num_examples: int
 
 
 @dataclass(frozen=True)
-class Work:
+class SplitBatch:
     """One batch for the step."""
 
     batch: Batch
-    chunks: tuple[Chunk, ...]
-    order_of: Tensor  # where the sequences of the batch stand in its chunks, one after the other
+    micro_batches: tuple[MicroBatch, ...]
+    order_of: Tensor  # positions of the batch's sequences in all micro-batches, one after the other
     known: dict[str, Tensor] | None  # about the whole batch, where that has the loss
-    budget: int  # by which it was cut
+    batch_tokens: int  # the limit of each micro-batch
 
 
-def cut(batch: Batch, is_separable: bool, budget: int, device: torch.device) -> Work:
-    """Whole examples in each chunk where every example costs something by itself, else any sequences."""
+def split(batch: Batch, is_separable: bool, batch_tokens: int, device: torch.device) -> SplitBatch:
+    """Split by examples where each has a loss of its own, else by sequences."""
     is_pinned = device.type == "cuda"
     if not is_separable:
-        parts = list(cut_batches(batch.lengths, budget))
-        chunks = tuple(Chunk(_packed(batch, part, is_pinned), None, None, 0) for part in parts)
-        orders = np.concatenate([np.zeros(0, np.int64), *parts])
-        return Work(batch, chunks, to_device(np.argsort(orders), device), batch.known(None, device), budget)
+        orders = list(cut_batches(batch.lengths, batch_tokens))
+        micro_batches = tuple(MicroBatch(_packed(batch, order, is_pinned), None, None, 0) for order in orders)
+        positions = np.argsort(np.concatenate([np.zeros(0, np.int64), *orders]))
+        return SplitBatch(batch, micro_batches, to_device(positions, device), batch.known(None, device), batch_tokens)
     totals = batch.lengths.reshape(batch.num_sequences, -1).sum(0)
-    chunks = tuple(_whole(batch, examples, device, is_pinned) for examples in cut_batches(totals, budget))
-    return Work(batch, chunks, torch.zeros(0, dtype=torch.int64), None, budget)
+    micro_batches = tuple(_whole(batch, rows, device, is_pinned) for rows in cut_batches(totals, batch_tokens))
+    return SplitBatch(batch, micro_batches, torch.zeros(0, dtype=torch.int64), None, batch_tokens)
 
 
-def _whole(batch: Batch, examples: Ints, device: torch.device, is_pinned: bool) -> Chunk:
+def _whole(batch: Batch, examples: Ints, device: torch.device, is_pinned: bool) -> MicroBatch:
     sequences = (np.arange(batch.num_sequences)[:, None] * batch.num_own + examples).reshape(-1)
     order = np.argsort(-batch.lengths[sequences], kind="stable")
     packed = _packed(batch, sequences[order], is_pinned)
     order_of = to_device(np.argsort(order), device)
-    return Chunk(packed, order_of, batch.known(examples, device), len(examples))
+    return MicroBatch(packed, order_of, batch.known(examples, device), len(examples))
 
 
 def _packed(batch: Batch, sequences: Ints, is_pinned: bool) -> Packed:

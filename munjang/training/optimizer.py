@@ -13,12 +13,12 @@ Named = list[tuple[str, nn.Parameter]]
 
 
 def linear(done: float) -> float:
-    """From 1 to 0."""
+    """Fall from 1 to 0."""
     return 1 - done
 
 
 def cosine(done: float) -> float:
-    """From 1 to 0, slowly at both ends."""
+    """Fall from 1 to 0, slowly at both ends."""
     return (1 + math.cos(math.pi * done)) / 2
 
 
@@ -26,19 +26,19 @@ SCHEDULES: dict[str, Callable[[float], float]] = {"linear": linear, "cosine": co
 
 
 def rate_at(step: int, num_steps: int, config: TrainConfig) -> float:
-    """The share of the highest rate at which update `step` (from 0) is made.
+    """Return the fraction of the peak learning rate in update `step` (from 0).
 
     >>> [round(rate_at(step, 10, TrainConfig(warmup=0.2)), 2) for step in range(10)]
     [0.5, 1.0, 1.0, 0.88, 0.75, 0.62, 0.5, 0.38, 0.25, 0.12]
     """
-    rising = math.ceil(config.warmup * num_steps)
-    if step < rising:
-        return (step + 1) / rising
-    return SCHEDULES[config.schedule]((step - rising) / max(num_steps - rising, 1))
+    num_warmup = math.ceil(config.warmup * num_steps)
+    if step < num_warmup:
+        return (step + 1) / num_warmup
+    return SCHEDULES[config.schedule]((step - num_warmup) / max(num_steps - num_warmup, 1))
 
 
 class Optimizer:
-    """AdamW over the network and what objectives own."""
+    """AdamW over the network and the objectives' own parameters."""
 
     def __init__(self, network: nn.Module, objectives: Sequence[nn.Module], config: TrainConfig) -> None:
         self.config = config
@@ -56,32 +56,35 @@ class Optimizer:
         # one pass over the weights instead of ten; a third of an update's time on a CPU with small batches
         is_fused = all(p.device.type in ("cpu", "cuda") for _, p in self.named)
         self.adam = torch.optim.AdamW(
-            [{"params": some, "highest": rate, "weight_decay": decay} for (rate, decay), some in groups.items()],
+            [
+                {"params": parameters, "peak_rate": rate, "weight_decay": decay}
+                for (rate, decay), parameters in groups.items()
+            ],
             lr=config.learning_rate,
             fused=is_fused,
             foreach=None if is_fused else True,
         )
 
     def update(self, step: int, num_steps: int) -> None:
-        """One update, and the gradients are gone."""
+        """Update the parameters, and clear the gradients."""
         if self.config.clip is not None:
             nn.utils.clip_grad_norm_([p for _, p in self.named], self.config.clip, foreach=True)
-        share = rate_at(step, num_steps, self.config)
+        fraction = rate_at(step, num_steps, self.config)
         for group in self.adam.param_groups:
-            group["lr"] = group["highest"] * share
+            group["lr"] = group["peak_rate"] * fraction
         self.adam.step()
         self.adam.zero_grad(set_to_none=True)
 
     def state(self) -> dict[str, Tensor]:
-        """What AdamW remembers, by the parameter's name."""
-        found = {}
-        for name, parameter in self.named:
-            for key, value in self.adam.state.get(parameter, {}).items():
-                found[f"{key}.{name}"] = value
-        return found
+        """Return AdamW's state by parameter name."""
+        return {
+            f"{key}.{name}": value
+            for name, parameter in self.named
+            for key, value in self.adam.state.get(parameter, {}).items()
+        }
 
     def restore(self, state: dict[str, Tensor]) -> None:
-        """Take up what `state` gave."""
+        """Load what `state` returned."""
         for name, parameter in self.named:
             for key in ("step", "exp_avg", "exp_avg_sq"):
                 value = state.get(f"{key}.{name}")
@@ -92,21 +95,21 @@ class Optimizer:
 
 
 def _depths(network: nn.Module) -> dict[int, int]:
-    """How many layers stand above each parameter of the encoder."""
+    """Count the layers above each parameter of the encoder."""
     encoder = getattr(network, "encoder", None)
     if not isinstance(encoder, Encoder):
         return {}
     top = len(encoder.blocks)
-    found = {id(p): top for p in encoder.parameters()}  # embeddings, until a block says otherwise
-    for place, block in enumerate(encoder.blocks):
-        found |= {id(p): top - 1 - place for p in block.parameters()}
+    depths = {id(p): top for p in encoder.parameters()}  # embeddings, until a block says otherwise
+    for at, block in enumerate(encoder.blocks):
+        depths |= {id(p): top - 1 - at for p in block.parameters()}
     if encoder.final_norm is not None:
-        found |= {id(p): 0 for p in encoder.final_norm.parameters()}
-    return found
+        depths |= {id(p): 0 for p in encoder.final_norm.parameters()}
+    return depths
 
 
 class Average:
-    """A moving average of the network's weights; what it holds is what is evaluated and saved."""
+    """A moving average of the network's weights, which is evaluated and saved."""
 
     def __init__(self, network: nn.Module, decay: float) -> None:
         self.decay = decay
@@ -114,7 +117,7 @@ class Average:
         self.weights = {name: p.detach().clone() for name, p in network.named_parameters()}
 
     def update(self, step: int) -> None:
-        """After an update; young averages forget faster, or the start would weigh on all of a short run."""
+        """Follow an update; young averages forget faster, or the start would dominate a short run."""
         decay = min(self.decay, (1 + step) / (10 + step))
         parameters = [p.detach() for _, p in self.network.named_parameters()]
         torch._foreach_lerp_(list(self.weights.values()), parameters, 1 - decay)

@@ -1,4 +1,4 @@
-"""What a run would do, in words, before it does it."""
+"""Describe what a run would do (`--dry-run`)."""
 
 import math
 from collections.abc import Sequence
@@ -6,23 +6,23 @@ from collections.abc import Sequence
 import numpy as np
 
 from munjang.training.config import TrainConfig
-from munjang.training.processes import Processes
-from munjang.training.tasks import Dataset, num_draws, prepare_all
+from munjang.training.datasets import Dataset, num_draws, prepare_all
+from munjang.training.process_group import ProcessGroup
 from munjang.training.train import check_evaluations
 from munjang.training.trainee import Holder, Trainee
 
 
 def preview(model: Holder, datasets: Sequence[Dataset], config: TrainConfig) -> str:
-    """Read, check and tokenize everything, and say what training would do with it."""
-    processes = Processes(config.device)
+    """Read, check and tokenize everything, and describe what training would do with it."""
+    processes = ProcessGroup(config.device)
     check_evaluations(model, config.evaluate)
     trainee = Trainee(model, processes.device, config)
-    tasks = prepare_all(datasets, trainee, config, None)
+    prepared = prepare_all(datasets, trainee, config, None)
     num_weights = sum(parameter.numel() for parameter in trainee.network.parameters())
     lines = [f"model: {model.info()['kind']}, {num_weights / 1e6:.1f} million weights, on {processes.device}"]
-    for task in tasks:
-        examples, tables = task.batches.examples, task.batches.tables
-        lines.append(f"{task.name}: {len(examples):,} rows for {task.objective_name}")
+    for dataset in prepared:
+        examples, tables = dataset.batches.examples, dataset.batches.tables
+        lines.append(f"{dataset.name}: {len(examples):,} rows for {dataset.objective_name}")
         lines += [f"  {note}" for note in examples.notes]
         for name, table in zip(examples.columns or [f"text {n}" for n in range(1, 99)], tables, strict=False):
             longest = int(table.lengths.max(initial=0))
@@ -33,8 +33,8 @@ def preview(model: Holder, datasets: Sequence[Dataset], config: TrainConfig) -> 
             lines.append(
                 "  labels: " + ", ".join(f"{name} {count:,}" for name, count in zip(names, counts, strict=False))
             )
-        lines.append(f"  batches of {task.batch_size}, sampler {task.sampler}")
-    per_epoch = num_draws(tasks, config) / config.accumulate
+        lines.append(f"  batches of {dataset.batch_size}, sampler {dataset.sampler}")
+    per_epoch = num_draws(prepared, config) / config.accumulate
     updates = config.max_steps or max(math.ceil(config.epochs * per_epoch), 1)
     lines.append(f"{updates:,} updates ({config.epochs:g} epochs), highest rate {config.learning_rate:g}")
     lines.append("evaluation: " + (", ".join(config.evaluate) or "none"))

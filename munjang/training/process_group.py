@@ -1,7 +1,7 @@
-"""The processes of one training run, started by torchrun or accelerate: who we are, and what is exchanged.
+"""The processes of one training run, started by torchrun or accelerate launch, and what they exchange.
 
-One process is a run too. All that training exchanges goes through here: outputs that are gathered, gradients that are
-added up once a step, and a word now and then.
+One process is a run too. Everything that training exchanges goes through here: gathered outputs, gradients that are
+summed once an update, and a few broadcasts.
 """
 
 import os
@@ -14,97 +14,100 @@ import torch.distributed as dist
 from torch import Tensor
 
 from munjang.engine.devices import pick_device
-from munjang.errors import MissingExtra, MunjangError
+from munjang.errors import MunjangError
+
+TIMEOUT = timedelta(hours=6)  # the other processes wait while the main one evaluates
 
 
-class Processes:
+class ProcessGroup:
     """This process among those of the run."""
 
     def __init__(self, device: str | None = None) -> None:
-        try:
-            from accelerate import PartialState
-        except ImportError:
-            raise MissingExtra("accelerate", "train", "Training") from None
-        asked = pick_device(device)
-        many = int(os.environ.get("WORLD_SIZE", "1")) > 1
-        # others wait while the main process evaluates
-        state = PartialState(cpu=asked.type == "cpu", **({"timeout": timedelta(hours=6)} if many else {}))
-        self.rank: int = state.process_index
-        self.world: int = state.num_processes
-        if many and self.world == 1:
-            raise MunjangError(
-                "This is one of several processes, but they are not connected: one of them was used before on another "
-                "device. Start training in fresh processes, and give --device cpu where there is no GPU."
-            )
-        # a device that was asked for by its number is one process's business; several take the one of their own
-        self.device = asked if self.world == 1 or asked.type == "cpu" else state.device
-        if self.device.type == "cuda" and self.device.index is not None:
+        requested = pick_device(device)
+        is_cuda = requested.type == "cuda"
+        self.world_size = int(os.environ.get("WORLD_SIZE", "1"))
+        self.rank = 0
+        self.device = requested
+        if self.world_size > 1:
+            if not {"RANK", "LOCAL_RANK", "MASTER_ADDR"} <= os.environ.keys():
+                raise MunjangError("WORLD_SIZE is set without RANK, LOCAL_RANK and MASTER_ADDR; start with torchrun.")
+            self.rank = int(os.environ["RANK"])
+            if is_cuda:  # every process has a device of its own, whatever number was asked for
+                self.device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+            backend = "nccl" if is_cuda else "gloo"
+            if not dist.is_initialized():
+                dist.init_process_group(backend, timeout=TIMEOUT)
+            elif dist.get_backend() != backend:
+                raise MunjangError(
+                    f"These processes are connected by {dist.get_backend()}, which is not for {requested.type}. Start "
+                    "training in fresh processes, and give --device cpu where there is no GPU."
+                )
+        if is_cuda and self.device.index is not None:
             torch.cuda.set_device(self.device)
 
     @property
     def is_main(self) -> bool:
-        """Whether this process writes files and speaks."""
+        """Whether this process writes files and messages."""
         return self.rank == 0
 
-    def gather(self, own_BX: Tensor, sizes: Sequence[int]) -> list[Tensor]:
-        """What every process has, in their order; `sizes` says how many rows each has."""
-        if self.world == 1:
+    def all_gather(self, own_BX: Tensor, sizes: Sequence[int]) -> list[Tensor]:
+        """Return the tensor of every process, in order; `sizes` says how many rows each has."""
+        if self.world_size == 1:
             return [own_BX]
         # equal sizes are what all backends can gather
-        most = max(sizes)
-        padded = own_BX.new_zeros(most, *own_BX.shape[1:])
+        padded = own_BX.new_zeros(max(sizes), *own_BX.shape[1:])
         padded[: len(own_BX)] = own_BX
-        parts = [torch.empty_like(padded) for _ in sizes]
-        dist.all_gather(parts, padded)
-        return [part[:size] for part, size in zip(parts, sizes, strict=True)]
+        gathered = [torch.empty_like(padded) for _ in sizes]
+        dist.all_gather(gathered, padded)
+        return [tensor[:size] for tensor, size in zip(gathered, sizes, strict=True)]
 
-    def add_up(self, tensors: Sequence[Tensor]) -> None:
-        """Replace tensors by their sums over all processes: one exchange for all of them."""
-        if self.world == 1 or not tensors:
+    def all_reduce(self, tensors: Sequence[Tensor]) -> None:
+        """Replace tensors by their sums over all processes, in one exchange."""
+        if self.world_size == 1 or not tensors:
             return
         flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
         dist.all_reduce(flat)
-        parts = torch.split(flat, [tensor.numel() for tensor in tensors])
-        for tensor, part in zip(tensors, parts, strict=True):
-            tensor.copy_(part.view_as(tensor))
+        sums = torch.split(flat, [tensor.numel() for tensor in tensors])
+        for tensor, sum_ in zip(tensors, sums, strict=True):
+            tensor.copy_(sum_.view_as(tensor))
 
-    def tell(self, value: Any) -> Any:
-        """The main process's value, for everyone."""
-        if self.world == 1:
+    def broadcast(self, tensors: Sequence[Tensor]) -> None:
+        """Overwrite these tensors with the main process's."""
+        if self.world_size > 1:
+            with torch.no_grad():
+                for tensor in tensors:
+                    dist.broadcast(tensor, src=0)
+
+    def broadcast_object(self, value: Any) -> Any:
+        """Return the main process's value."""
+        if self.world_size == 1:
             return value
         box = [value]
         dist.broadcast_object_list(box, src=0)
         return box[0]
 
-    def share(self, tensors: Sequence[Tensor]) -> None:
-        """Give everyone the main process's values of these tensors."""
-        if self.world > 1:
-            with torch.no_grad():
-                for tensor in tensors:
-                    dist.broadcast(tensor, src=0)
-
-    def tell_tensors(self, tensors: Mapping[str, Tensor] | None) -> dict[str, Tensor]:
-        """The main process's tensors, for everyone, one after the other."""
-        if self.world == 1:
+    def broadcast_tensors(self, tensors: Mapping[str, Tensor] | None) -> dict[str, Tensor]:
+        """Return the main process's tensors; the others need not know their names and shapes."""
+        if self.world_size == 1:
             return dict(tensors or {})
-        shapes = self.tell([(name, list(each.shape), each.dtype) for name, each in (tensors or {}).items()])
-        found = {}
+        shapes = self.broadcast_object([(name, list(own.shape), own.dtype) for name, own in (tensors or {}).items()])
+        received = {}
         for name, shape, dtype in shapes:
-            given = torch.empty(shape, dtype=dtype) if tensors is None else tensors[name]
-            found[name] = given.to(self.device).contiguous()
-            dist.broadcast(found[name], src=0)
-        return found
+            own = torch.empty(shape, dtype=dtype) if tensors is None else tensors[name]
+            received[name] = own.to(self.device).contiguous()
+            dist.broadcast(received[name], src=0)
+        return received
 
-    def wait(self) -> None:
-        """Until all are here."""
-        if self.world > 1:
+    def barrier(self) -> None:
+        """Wait for all processes."""
+        if self.world_size > 1:
             dist.barrier()
 
 
-def meet(is_over: bool) -> None:
-    """Wait until all processes are here: what the main one has written is there for everyone.
+def leave_together(is_over: bool) -> None:
+    """Wait for all processes, so that each sees the files of the main one; end their group if this is the last stage.
 
-    Where it is over they part, all at the same time: one that is gone too early takes the others down.
+    They end it at the same time: a process that is gone too early takes the others down.
     """
     if dist.is_available() and dist.is_initialized():
         dist.barrier()

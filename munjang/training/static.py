@@ -1,9 +1,10 @@
-"""A static sibling of a model: a vector for each piece of its vocabulary, averaged; no network, microseconds a text.
+"""Distill a static model: one vector for each token of the vocabulary, averaged over a text; no network to compute.
 
-V pieces, D width of the teacher, K of the student, N texts.
+V tokens of the vocabulary, D dimension of the teacher, K of the student, T tokens of all texts in a row, N texts,
+B texts of a batch.
 
-Each piece goes through the teacher alone; frequent pieces weigh less (SIF); the mean that all texts would share is
-taken out; the directions in which the teacher's sentences differ most are kept; then the vectors are refined until a
+Each token goes through the teacher alone; frequent tokens weigh less (SIF); the mean that all texts would share is
+subtracted; the directions in which the teacher's sentences differ most are kept; then the vectors are refined until a
 text's mean points where the teacher's vector does.
 """
 
@@ -24,29 +25,29 @@ from munjang.nn.encoder import Encoder
 from munjang.nn.heads import Normalize
 from munjang.nn.network import SentenceNetwork, StaticEncoder
 from munjang.options import option
+from munjang.progress import Progress
 from munjang.text.tokenizer import Tokenizer
-from munjang.training.static_refine import Lesson, refine
 from munjang.types import Ids, Ints, TokenIds
 
-HELD_OUT = 0.02  # share of the texts that only measure
-MOST_HELD_OUT = 2000
+HELD_OUT_FRACTION = 0.02  # of the texts, which only measure
+MAX_HELD_OUT_TEXTS = 2000
 
 
 @dataclass(frozen=True, kw_only=True)
 class StaticConfig:
-    """How a static model is made."""
+    """Settings of `distill_static`."""
 
-    dimensions: int = option("components of the static vectors", 256)
-    smoothing: float = option("share of all pieces at which a piece weighs half (SIF)", 1e-3)
-    refine_epochs: int = option("how often the texts are gone through to refine the vectors; 0: never", 2)
-    learning_rate: float = option("highest learning rate of the refining", 5e-4)
+    dimensions: int = option("dimension of the static vectors", 256)
+    smoothing: float = option("relative frequency at which a token weighs half (SIF)", 1e-3)
+    refine_epochs: int = option("passes over the texts to refine the vectors; 0: none", 2)
+    learning_rate: float = option("highest learning rate of refining", 5e-4)
     batch_size: int = option("texts of a batch", 1024)
-    seed: int = option("of everything that is drawn", 12)
+    seed: int = option("seed of all random numbers", 12)
 
 
 @dataclass(frozen=True)
 class StaticReport:
-    """What came out: the mean cosine to the teacher's vectors over texts that were held out."""
+    """Mean cosine to the teacher's vectors on held-out texts, before and after refining."""
 
     num_texts: int
     num_tokens: int
@@ -55,13 +56,13 @@ class StaticReport:
 
     def __str__(self) -> str:
         return (
-            f"{self.num_texts:,} texts of {self.num_tokens / self.num_texts:.1f} pieces; mean cosine to the teacher on "
+            f"{self.num_texts:,} texts of {self.num_tokens / self.num_texts:.1f} tokens; mean cosine to the teacher on "
             f"texts held out: {self.cosine_before:.4f} before refining, {self.cosine_after:.4f} after"
         )
 
 
 def load_teacher(path: str, device: str | None = None, dtype: str | None = None) -> BiEncoder:
-    """A model to distill: on a CPU that can in 8 bits, twice as fast, which the student does not notice."""
+    """Load a model to distill, in int8 on a CPU that can: twice as fast, and the student is as good."""
     teacher = BiEncoder.load(path, device, dtype)
     is_ours = teacher.device.type == "cpu" and isinstance(teacher.network.encoder, Encoder)
     return BiEncoder.load(path, "cpu", "int8") if dtype is None and is_ours and can_pack(torch.int8) else teacher
@@ -70,26 +71,26 @@ def load_teacher(path: str, device: str | None = None, dtype: str | None = None)
 def distill_static(
     teacher: BiEncoder, texts: list[str], config: StaticConfig | None = None, progress: bool | None = None
 ) -> tuple[BiEncoder, StaticReport]:
-    """The static sibling of a bi-encoder, made with texts of the kind that it will meet."""
+    """Make a static model from a bi-encoder and texts of the kind that it will encode."""
     config = config or StaticConfig()
     _check(teacher, config)
     flat, lengths = _bodies(teacher, texts)
     texts = [text for text, length in zip(texts, lengths.tolist(), strict=True) if length]
     lengths = lengths[lengths > 0]
     if len(texts) < 2 * config.dimensions:
-        raise InputError(f"{len(texts):,} texts are too few for {config.dimensions} components; give thousands.")
+        raise InputError(f"{len(texts):,} texts are too few for {config.dimensions} dimensions; give thousands.")
     device = teacher.device
     counts_V = torch.from_numpy(np.bincount(flat, minlength=teacher.model.network.encoder.vocab_size)).to(device)
     sentences_ND = torch.from_numpy(teacher.encode(texts, normalize=True, progress=progress)).to(device)
     basis_DK = principal(sentences_ND, config.dimensions)
-    weight_VK = start(_pieces(teacher, progress).to(device), counts_V, config.smoothing) @ basis_DK
+    weight_VK = start(_token_vectors(teacher, progress).to(device), counts_V, config.smoothing) @ basis_DK
     weight_VK[_silent(teacher.tokenizer)] = 0.0
     targets_NK = F.normalize((sentences_ND - sentences_ND.mean(0)) @ basis_DK, dim=-1)
     lesson = Lesson(
         torch.from_numpy(flat.astype(np.int64)).to(device), torch.from_numpy(lengths).to(device), targets_NK
     )
     order_N = torch.randperm(len(lesson), generator=torch.Generator().manual_seed(config.seed)).to(device)
-    num_held = max(1, min(MOST_HELD_OUT, round(HELD_OUT * len(lesson))))
+    num_held = max(1, min(MAX_HELD_OUT_TEXTS, round(HELD_OUT_FRACTION * len(lesson))))
     held, taught = lesson.take(order_N[:num_held]), lesson.take(order_N[num_held:])
     before = float(held.cosines(weight_VK).mean())
     if config.refine_epochs:
@@ -111,7 +112,7 @@ def _check(teacher: BiEncoder, config: StaticConfig) -> None:
 
 
 def _bodies(teacher: BiEncoder, texts: list[str]) -> tuple[Ids, Ints]:
-    """Flat pieces of all texts as far as the teacher reads them and they say something, and how many each has."""
+    """Return the tokens of all texts in a row, up to the teacher's length and without silent ones, and their counts."""
     flat, lengths = teacher.tokenizer.bodies(texts)
     room = teacher.tokenizer.room(teacher.tokenizer.single)
     text_of = np.repeat(np.arange(len(texts)), lengths)
@@ -120,33 +121,33 @@ def _bodies(teacher: BiEncoder, texts: list[str]) -> tuple[Ids, Ints]:
     return flat[is_kept], np.bincount(text_of[is_kept], minlength=len(texts)).astype(np.int64)
 
 
-def _pieces(teacher: BiEncoder, progress: bool | None) -> Tensor:
-    """The teacher's vector for every piece alone, between the special tokens of a text [V, D]."""
-    num_pieces = teacher.model.network.encoder.vocab_size
-    ids = np.arange(num_pieces, dtype=np.int32)
-    tokens = teacher.tokenizer.finish(ids, np.ones(num_pieces, np.int64))
+def _token_vectors(teacher: BiEncoder, progress: bool | None) -> Tensor:
+    """Return the teacher's vector of every token alone, between the special tokens of a text [V, D]."""
+    num_tokens = teacher.model.network.encoder.vocab_size
+    ids = np.arange(num_tokens, dtype=np.int32)
+    tokens = teacher.tokenizer.finish(ids, np.ones(num_tokens, np.int64))
     rows = np.split(tokens.ids, np.cumsum(tokens.lengths)[:-1])
     return torch.from_numpy(teacher.encode(TokenIds(rows), normalize=True, progress=progress))
 
 
 def principal(vectors_ND: Tensor, num_kept: int) -> Tensor:
-    """The directions of the largest variance [D, K], the largest first."""
+    """Return the directions of largest variance [D, K], the largest first."""
     centred_ND = vectors_ND - vectors_ND.mean(0)
     _, directions_DD = torch.linalg.eigh(centred_ND.T @ centred_ND)  # in ascending order
     return directions_DD[:, -num_kept:].flip(1)
 
 
-def start(pieces_VD: Tensor, counts_V: Tensor, smoothing: float) -> Tensor:
-    """Piece vectors weighted by how rare they are, so that the mean of all texts' vectors is zero."""
-    share_V = (counts_V + 1) / (counts_V.sum() + len(counts_V))  # one more of each: a piece that was not seen is rare
-    weight_V = (smoothing / (smoothing + share_V)).float()
-    use_V = share_V.float() * weight_V
-    centre_D = (pieces_VD * use_V[:, None]).sum(0) / use_V.sum()
-    return (pieces_VD - centre_D) * weight_V[:, None]
+def start(tokens_VD: Tensor, counts_V: Tensor, smoothing: float) -> Tensor:
+    """Weigh token vectors by how rare they are, so that the mean of all texts' vectors is zero."""
+    frequency_V = (counts_V + 1) / (counts_V.sum() + len(counts_V))  # plus one: an unseen token is rare
+    weight_V = (smoothing / (smoothing + frequency_V)).float()
+    use_V = frequency_V.float() * weight_V
+    centre_D = (tokens_VD * use_V[:, None]).sum(0) / use_V.sum()
+    return (tokens_VD - centre_D) * weight_V[:, None]
 
 
 def _silent(tokenizer: Tokenizer) -> list[int]:
-    """Pieces that say nothing: special tokens and the unknown one. Behind Normalize a zero is as if left out."""
+    """Return the tokens without meaning, special and unknown ones; before Normalize a zero is as if left out."""
     special = [id for id, token in tokenizer.rust.get_added_tokens_decoder().items() if token.special]
     unknown = checkpoint.unknown_id(tokenizer)
     return special if unknown is None else [*special, unknown]
@@ -158,3 +159,55 @@ def _model(teacher: BiEncoder, weight_VK: Tensor) -> BiEncoder:
     network = SentenceNetwork(StaticEncoder(weight_VK), ("mean",), [Normalize()])
     model = checkpoint.Model(network, tokenizer, "distilled", Path(teacher.model.folder))
     return BiEncoder(model, torch.device("cpu"), torch.float32)
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """Texts as tokens, and the vectors that they should have."""
+
+    ids_T: Tensor
+    lengths_N: Tensor
+    targets_NK: Tensor  # of unit length
+
+    def __len__(self) -> int:
+        return len(self.lengths_N)
+
+    def take(self, rows_B: Tensor) -> "Lesson":
+        """Select texts, in this order."""
+        starts_N, lengths_B = self.lengths_N.cumsum(0) - self.lengths_N, self.lengths_N[rows_B]
+        shift_B = starts_N[rows_B] - (lengths_B.cumsum(0) - lengths_B)
+        at_T = torch.repeat_interleave(shift_B, lengths_B)
+        at_T = at_T + torch.arange(len(at_T), device=at_T.device)
+        return Lesson(self.ids_T[at_T], lengths_B, self.targets_NK[rows_B])
+
+    def cosines(self, weight_VK: Tensor) -> Tensor:
+        """Return the cosine of each text's static vector with its target."""
+        starts_N = self.lengths_N.cumsum(0) - self.lengths_N
+        sums_NK = F.embedding_bag(self.ids_T, weight_VK, starts_N, mode="sum")
+        return (F.normalize(sums_NK, dim=-1) * self.targets_NK).sum(1)
+
+
+def refine(
+    start_VK: Tensor,
+    lesson: Lesson,
+    epochs: int,
+    learning_rate: float,
+    batch_size: int,
+    seed: int,
+    progress: bool | None = None,
+) -> Tensor:
+    """Minimise one minus the cosine by Adam, with a rate that falls to zero; return the new vectors."""
+    weight_VK = start_VK.clone().requires_grad_()
+    optimizer = torch.optim.Adam([weight_VK], lr=learning_rate)
+    generator = torch.Generator().manual_seed(seed)
+    orders = [torch.randperm(len(lesson), generator=generator).to(weight_VK.device) for _ in range(epochs)]
+    batches = [order_N[at : at + batch_size] for order_N in orders for at in range(0, len(lesson), batch_size)]
+    with Progress(len(batches), "refining, batches", progress) as bar:
+        for step, rows_B in enumerate(batches):
+            optimizer.param_groups[0]["lr"] = learning_rate * (1 - step / len(batches))
+            loss = 1 - lesson.take(rows_B).cosines(weight_VK).mean()
+            optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]  # torch's own
+            optimizer.step()
+            bar.advance()
+    return weight_VK.detach()

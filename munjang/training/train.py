@@ -27,13 +27,12 @@ from munjang.evaluation.kinds.base import kind_of
 from munjang.evaluation.report import shown
 from munjang.training.card import write_card
 from munjang.training.config import TrainConfig, deciding
+from munjang.training.datasets import Dataset, PreparedDataset, notes, num_draws, prepare_all
 from munjang.training.loop import Loop
 from munjang.training.lora import add_adapters
-from munjang.training.processes import Processes
+from munjang.training.process_group import ProcessGroup
 from munjang.training.report import write_report
-from munjang.training.run import Run, folder_of
-from munjang.training.tasks import Dataset, Task, notes, num_draws, prepare_all
-from munjang.training.tensorboard import events
+from munjang.training.run import Run, events, folder_of
 from munjang.training.trainee import Holder, Trainee
 
 Data = str | os.PathLike[str] | Examples | Dataset | Sequence[Dataset]
@@ -47,15 +46,15 @@ def train(
     options: Mapping[str, Any] | None = None,
     reading: Mapping[str, Any] | None = None,
 ) -> Holder:
-    """Train a bi-encoder or cross-encoder, in place, and give it back.
+    """Train a bi-encoder or cross-encoder in place, and return it.
 
     `data` is a file, ready Examples, or a list of Dataset, each with an objective of its own. `options` are those of
     the objective (margin=1.0), `reading` those of the file (score_range=(0, 5)). With `config.output` the model, a
-    report and what is needed to go on after a stop are written there.
+    report and the checkpoints to resume from are written there.
     """
     config = config or TrainConfig()
     datasets = _datasets(data, objective, options, reading)
-    processes = Processes(config.device)
+    processes = ProcessGroup(config.device)
     holder = _load(os.fspath(model), processes.device) if isinstance(model, (str, os.PathLike)) else model
     output = None if config.output is None else Path(config.output)
     holds_folder = output is not None and processes.is_main
@@ -70,7 +69,7 @@ def _train(
     holder: Holder,
     datasets: list[Dataset],
     config: TrainConfig,
-    processes: Processes,
+    processes: ProcessGroup,
     run: Run | None,
     output: Path | None,
 ) -> None:
@@ -79,21 +78,21 @@ def _train(
     check_evaluations(holder, config.evaluate)
     trainee = Trainee(holder, processes.device, config)
     cache = None if output is None else folder_of(output) / "cache"
-    tasks = prepare_all(datasets, trainee, config, cache)
+    prepared = prepare_all(datasets, trainee, config, cache)
     if processes.is_main and not config.quiet:
-        for note in notes(tasks):
+        for note in notes(prepared):
             print(note, file=sys.stderr)
     if config.lora_rank is not None:
         torch.manual_seed(config.seed)
         add_adapters(trainee.network, config.lora_rank)
-    per_epoch = max(num_draws(tasks, config) / config.accumulate, 1)
+    per_epoch = max(num_draws(prepared, config) / config.accumulate, 1)
     num_updates = config.max_steps or max(math.ceil(config.epochs * per_epoch), 1)
-    loop = Loop(trainee, tasks, processes, config, num_updates)
+    loop = Loop(trainee, prepared, processes, config, num_updates)
     loop.run = run
     loop.on_log = _listener(run, config)
     if config.evaluate:
         loop.evaluate = lambda snapshot: _evaluate(snapshot, config.evaluate)
-    _begin(loop, run, _settings(holder, tasks, config, num_updates, processes.world), config, processes)
+    _begin(loop, run, _settings(holder, prepared, config, num_updates, processes.world_size), config, processes)
     loop(
         config.evaluate_every or max(round(per_epoch), 1),
         config.save_every or max(num_updates // 20, 1),
@@ -105,61 +104,63 @@ def _train(
     trainee.give_back()
     if run is not None and output is not None:
         trainee.save(output)
-        write_card(output, holder, tasks, run, config)
+        write_card(output, holder, prepared, run, config)
         write_report(run.folder / "report.html", run, config)
-    processes.wait()
+    processes.barrier()
 
 
-def _begin(loop: Loop, run: Run | None, settings: dict[str, object], config: TrainConfig, processes: Processes) -> None:
-    """A fresh start, or the place where an earlier run stopped, the same for all processes."""
-    found: Any = None
+def _begin(
+    loop: Loop, run: Run | None, settings: dict[str, object], config: TrainConfig, processes: ProcessGroup
+) -> None:
+    """Start a new run, or resume a stopped one, in the same way in all processes."""
+    resumed: Any = None
     problem: Exception | None = None
     if run is not None:
         try:
             if config.resume:
                 run.check(settings)
-                found = run.newest()
-                run.cut_log(0 if found is None else found[1]["step"])
+                resumed = run.newest()
+                run.cut_log(0 if resumed is None else resumed[1]["step"])
             else:
                 run.begin(settings)
-        except Exception as error:  # told to the others, which would wait for ever
+        except Exception as error:  # sent to the other processes, which would wait for ever
             problem = error
-    problem, state = processes.tell((problem, None if found is None else found[1]))
+    problem, state = processes.broadcast_object((problem, None if resumed is None else resumed[1]))
     if problem is not None:
         raise problem
     if state is not None:
-        loop.restore(processes.tell_tensors(None if found is None else found[0]), state)
-    else:  # a head that was drawn in every process is another one in each
-        processes.share([parameter for _, parameter in loop.optimizer.named])
+        loop.restore(processes.broadcast_tensors(None if resumed is None else resumed[0]), state)
+    else:  # every process has drawn other heads
+        processes.broadcast([parameter for _, parameter in loop.optimizer.named])
 
 
 def _settings(
-    holder: Holder, tasks: Sequence[Task], config: TrainConfig, num_updates: int, world: int
+    holder: Holder, datasets: Sequence[PreparedDataset], config: TrainConfig, num_updates: int, world_size: int
 ) -> dict[str, object]:
-    """What a run that goes on has to share with the one that was stopped."""
+    """Return the settings that a resumed run must have in common with the stopped one."""
     return {
         "model": holder.fingerprint,
         "data": {
-            f"{place} {task.name}": {
-                "rows": len(task.batches),
-                "hash": task.batches.examples.fingerprint,
-                "objective": task.objective_name,
-                "batch_size": task.batch_size,
-                "sampler": task.sampler,
-                **task.settings,
-                "head": {name: list(value.shape) for name, value in task.objective.state_dict().items()},
+            f"{at} {dataset.name}": {
+                "rows": len(dataset.batches),
+                "hash": dataset.batches.examples.fingerprint,
+                "objective": dataset.objective_name,
+                "batch_size": dataset.batch_size,
+                "sampler": dataset.sampler,
+                **dataset.settings,
+                "head": {name: list(value.shape) for name, value in dataset.objective.state_dict().items()},
             }
-            for place, task in enumerate(tasks)
+            for at, dataset in enumerate(datasets)
         },
         "config": deciding(config),
         "num_updates": num_updates,
-        "processes": world,
+        "processes": world_size,
         "version": __version__,
     }
 
 
 def _listener(run: Run | None, config: TrainConfig) -> Callable[[dict[str, Any]], None]:
-    """What is done with every line of the log: TensorBoard's events; after an evaluation its scores and the report."""
+    """Return the function that every log line goes to, which prints scores and writes events and report."""
     say = (lambda line: None) if config.quiet or sys.stderr is None else _say
     if run is None:
         return say
@@ -176,25 +177,27 @@ def _listener(run: Run | None, config: TrainConfig) -> Callable[[dict[str, Any]]
 
 
 def _say(line: dict[str, Any]) -> None:
-    """The main score of each file of an evaluation, for who waits."""
+    """Print the main score of each evaluated file."""
     if "evaluation" in line:
         scores = ", ".join(
             f"{name} {report['main']} {shown(report['main'], report['metrics'][report['main']])}"
             for name, report in line["evaluation"]["on"].items()
         )
-        clear = "\r\x1b[K" if sys.stderr.isatty() else ""  # the line of the progress, which comes again below
+        clear = "\r\x1b[K" if sys.stderr.isatty() else ""  # the progress bar's line, which is drawn again below
         print(f"{clear}update {line['step']:,}: {scores}", file=sys.stderr)
 
 
 def _evaluate(snapshot: Any, sources: Sequence[str]) -> dict[str, Any]:
-    """Scores on every file; the first one's main score decides which weights are best."""
+    """Score every file; the first one's main score decides which weights are best."""
     reports = [evaluate(snapshot, source) for source in sources]
-    each = {report.dataset: {"kind": report.kind, "main": report.main, "metrics": report.metrics} for report in reports}
-    return {"main": reports[0].metrics[reports[0].main], "name": reports[0].dataset, "on": each}
+    by_dataset = {
+        report.dataset: {"kind": report.kind, "main": report.main, "metrics": report.metrics} for report in reports
+    }
+    return {"main": reports[0].metrics[reports[0].main], "name": reports[0].dataset, "on": by_dataset}
 
 
 def check_evaluations(holder: Holder, sources: Sequence[str]) -> None:
-    """Refuse a file that can't be evaluated on now, not after an epoch."""
+    """Refuse a file that can't be evaluated on before training, not after an epoch."""
     for source in sources:
         check_model(prepare_evaluation(source, None, Settings())[0], kind_of(holder))
 
@@ -205,7 +208,7 @@ def _datasets(
     if isinstance(data, Dataset):
         return [data]
     if isinstance(data, (list, tuple)):
-        if not data or not all(isinstance(each, Dataset) for each in data):
+        if not data or not all(isinstance(dataset, Dataset) for dataset in data):
             raise InputError("Several datasets are given as a list of Dataset(data=..., objective=...).")
         return list(data)
     source = data if isinstance(data, Examples) else os.fspath(data)  # type: ignore[arg-type]  # the rest was taken above

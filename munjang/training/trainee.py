@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from munjang import checkpoint
-from munjang.bi_encoder import BiEncoder
+from munjang.bi_encoder import DOCUMENT_PROMPTS, BiEncoder
 from munjang.checkpoint.describe import RERANK_WEIGHT
 from munjang.cross_encoder import CrossEncoder
 from munjang.engine.devices import pick_dtype
@@ -19,9 +19,19 @@ from munjang.nn.encoder import Block, Embeddings, Encoder
 from munjang.nn.heads import ClassificationHead
 from munjang.nn.network import PairNetwork, SentenceNetwork
 from munjang.training.config import TrainConfig
-from munjang.training.prompts import Prompts, learned
 
 Holder = BiEncoder | CrossEncoder
+
+
+QUERY, DOCUMENT = "query", DOCUMENT_PROMPTS[0]
+
+
+@dataclass(frozen=True)
+class Prompts:
+    """A model's `prompts` and `default_prompt_name`."""
+
+    prompts: Mapping[str, str]
+    default_name: str | None = None
 
 
 class Trainee:
@@ -53,7 +63,7 @@ class Trainee:
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Of one row of the network's outputs, by what an objective needs."""
+        """Return the shape of one row of the network's outputs, by what an objective needs."""
         if isinstance(self.model, CrossEncoder):
             return {"logits": (self.model.num_labels,)}
         width, layers = self.model.width, 0 if self.encoder is None else self.encoder.shape.num_layers
@@ -61,7 +71,7 @@ class Trainee:
 
     @property
     def facts(self) -> dict[str, int]:
-        """What objectives are built from."""
+        """Return the facts about the model that objectives are built from."""
         found = {"vocab_size": self.model.model.network.encoder.vocab_size}
         if isinstance(self.model, BiEncoder):
             found["width"] = self.model.width
@@ -71,15 +81,15 @@ class Trainee:
         return found
 
     def skips(self, prompts: Sequence[str]) -> list[int]:
-        """Leading tokens of each column's texts that pooling leaves out, where the model is made so."""
+        """Count the leading tokens of each column's texts that pooling leaves out, if the model does so."""
         if not isinstance(self.network, SentenceNetwork) or self.network.includes_prompt:
             return [0 for _ in prompts]
         return [self.tokenizer.prompt_length(prompt) if prompt else 0 for prompt in prompts]
 
     def take_prompts(self, columns: Sequence[Sequence[str]]) -> str | None:
-        """What the trained model will put before texts, from what stood before the columns of each dataset."""
-        self.prompts, told = learned(self.prompts, columns, self.is_cross)
-        return told
+        """Adopt the prompts of the columns of each dataset, and return a note for the user."""
+        self.prompts, note = learned(self.prompts, columns, self.is_cross)
+        return note
 
     def name_labels(self, names: Sequence[str]) -> None:
         """Write the names of a cross-encoder's labels into its config.json."""
@@ -89,18 +99,18 @@ class Trainee:
             self.model.model.config = {**self.model.model.config, "id2label": by_number, "label2id": numbers}
 
     def weights(self) -> dict[str, Tensor]:
-        """The network's parameters by name."""
+        """Return the network's parameters by name."""
         return {name: parameter.detach() for name, parameter in self.network.named_parameters()}
 
     def restore(self, weights: Mapping[str, Tensor]) -> None:
-        """Take up what `weights` gave."""
+        """Load weights that `weights` returned."""
         parameters = dict(self.network.named_parameters())
         with torch.no_grad():
             for name, value in weights.items():
                 parameters[name].copy_(value)
 
     def snapshot(self, weights: Mapping[str, Tensor] | None = None, dtype: str | None = None) -> Holder:
-        """A copy as a user would load it, with these weights instead of the present ones if given."""
+        """Copy the model as a user would load it, with other weights if given."""
         network = copy.deepcopy(self.network)
         if weights is not None:
             parameters = dict(network.named_parameters())
@@ -135,12 +145,12 @@ class Trainee:
 
 
 def _config(model: Holder) -> dict[str, Any]:
-    """What config.json states, less the re-ranker's share: it was measured with the weights before."""
+    """Return config.json without the re-ranker's weight, which was measured before training."""
     return {name: value for name, value in model.model.config.items() if name != RERANK_WEIGHT}
 
 
 def _in_float32(model: Holder) -> SentenceNetwork | PairNetwork:
-    """A copy of the network; one that computes in 16 bits is read from its folder again, as it has lost digits."""
+    """Copy the network; one in 16 bits is read from its folder again, as it has lost digits."""
     if model.dtype in (torch.float32, torch.int8):
         return cast(SentenceNetwork | PairNetwork, copy.deepcopy(model.network)).float()
     if model._options is None:
@@ -159,26 +169,61 @@ def _in_float32(model: Holder) -> SentenceNetwork | PairNetwork:
     return network
 
 
-def _set_dropout(network: SentenceNetwork | PairNetwork, share: float) -> None:
-    """The same share everywhere: embeddings, attention, what stands behind it, and a cross-encoder's head."""
+def _set_dropout(network: SentenceNetwork | PairNetwork, probability: float) -> None:
+    """Set the dropout of embeddings, attention, feed-forward layers and a cross-encoder's head."""
     if not isinstance(network.encoder, Encoder):
         raise InputError("dropout can be set for encoders that Munjang computes itself only.")
     names: dict[str, Any] = dict.fromkeys(
-        ("embedding_dropout", "attention_dropout", "out_dropout", "inner_dropout", "down_dropout"), share
+        ("embedding_dropout", "attention_dropout", "out_dropout", "inner_dropout", "down_dropout"), probability
     )
     for module in network.modules():
         if isinstance(module, Embeddings):
-            module.dropout = share
+            module.dropout = probability
         elif isinstance(module, nn.Dropout):
-            module.p = share
+            module.p = probability
         elif isinstance(module, ClassificationHead):
-            module.shape = replace(module.shape, dropout_in=share, dropout_out=share)
+            module.shape = replace(module.shape, dropout_in=probability, dropout_out=probability)
         elif isinstance(module, (Encoder, Block)):
             module.shape = replace(module.shape, **names)
 
 
 def _merged(network: SentenceNetwork | PairNetwork) -> SentenceNetwork | PairNetwork:
-    """Adapters folded into the weights they stand beside."""
+    """Fold adapters into the weights beside them."""
     from munjang.training.lora import merge
 
     return merge(network)
+
+
+def learned(own: Prompts, columns: Sequence[Sequence[str]], is_cross: bool = False) -> tuple[Prompts, str | None]:
+    """Return the prompts after training, and a note about them for the user.
+
+    `own` are the model's prompts before it, `columns` those of the text columns of each dataset: the first column's is
+    that of queries, the others' that of documents. One that stands before every text becomes the default, too.
+
+    >>> learned(Prompts({}), [("query: ", "passage: ")])[0]
+    Prompts(prompts={'query': 'query: ', 'document': 'passage: '}, default_name=None)
+    """
+    given = [tuple(each) for each in columns if any(each)]
+    if not given:
+        return own, _unused(own)
+    roles = {(each[0], prompt) for each in given for prompt in each[1:] or each}
+    if len(roles) > 1:
+        return own, "columns or datasets have different prompts, so the model keeps its own; set its prompts yourself"
+    query, document = roles.pop()
+    is_everywhere = len(given) == len(columns)
+    kept = {name: text for name, text in own.prompts.items() if name not in (QUERY, *DOCUMENT_PROMPTS)}
+    if is_cross:  # which puts a prompt before the first text of a pair only
+        told = "a cross-encoder keeps the prompt of the first column only; write the others into the data"
+        both = {**kept, QUERY: query}
+        default = own.default_name if own.default_name in both else None
+        found = Prompts(both, QUERY if is_everywhere else default)
+        return found, told if document and any(len(each) > 1 for each in given) else None
+    prompts = {**kept, QUERY: query, DOCUMENT: document}
+    if is_everywhere and query == document:
+        return Prompts(prompts, QUERY), None
+    return Prompts(prompts, own.default_name if own.default_name in prompts else None), None
+
+
+def _unused(own: Prompts) -> str | None:
+    used = ", ".join(f"{name} {text!r}" for name, text in own.prompts.items() if text)
+    return f"the model has prompts ({used}) and is trained without; give prompts to train with them" if used else None

@@ -158,10 +158,10 @@ def test_a_stopped_run_goes_on(tiny_bert: Path, files: Path, capsys: pytest.Capt
     argv = ["train", str(tiny_bert), str(files / "pairs.tsv"), "-o", str(output), *QUIET, "--objective", "in_batch"]
     argv += ["--batch-size", "4"]
     assert main([*argv, "--resume"]) == 2
-    assert "There is no run to go on with" in capsys.readouterr().err
+    assert "There is no run to resume" in capsys.readouterr().err
     assert main(argv) == 0
     assert main(argv) == 2
-    assert "holds a run already; go on with it (resume=True, --resume)" in capsys.readouterr().err
+    assert "holds a run already; resume it (resume=True, --resume)" in capsys.readouterr().err
     assert main([*argv, "--resume", "--batch-size", "3"]) == 2
     assert "batch_size was 4, is now 3" in capsys.readouterr().err
     assert main([*argv, "--resume"]) == 0

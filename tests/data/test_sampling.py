@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from munjang.data.examples import Examples, number_texts
-from munjang.data.sampling import SAMPLERS, batches, share, shortage
+from munjang.data.sampling import SAMPLERS, batches, rows_of_process, shortage
 from munjang.errors import InputError
 
 
@@ -158,7 +158,7 @@ def test_rows_that_follow_each_other_share_a_batch() -> None:
 @settings(max_examples=200)
 @given(st.lists(st.integers(0, 10**9), max_size=40), st.integers(1, 9))
 def test_shares_are_the_batch(rows: list[int], world: int) -> None:
-    parts = [share(np.array(rows, np.int64), rank, world) for rank in range(world)]
+    parts = [rows_of_process(np.array(rows, np.int64), rank, world) for rank in range(world)]
     assert np.concatenate(parts).tolist() == rows
     sizes = [len(part) for part in parts]
     assert max(sizes) - min(sizes) <= 1
@@ -184,4 +184,4 @@ def test_what_can_not_be_drawn() -> None:
     with pytest.raises(InputError, match="3 lengths for 2 rows"):
         batches(texts, 2, "by_length", lengths=np.arange(3))
     with pytest.raises(InputError, match="Process 2 of 2"):
-        share(np.arange(4), 2, 2)
+        rows_of_process(np.arange(4), 2, 2)

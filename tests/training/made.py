@@ -9,11 +9,11 @@ import torch
 from munjang.bi_encoder import BiEncoder
 from munjang.cross_encoder import CrossEncoder
 from munjang.data.examples import Examples
-from munjang.training.chunks import cut
 from munjang.training.config import TrainConfig
-from munjang.training.processes import Processes
+from munjang.training.datasets import Dataset, prepare
+from munjang.training.micro_batches import split
+from munjang.training.process_group import ProcessGroup
 from munjang.training.step import Gradients, Step
-from munjang.training.tasks import Dataset, prepare
 from munjang.training.trainee import Trainee
 from tests.texts import ENGLISH, KOREAN
 
@@ -43,7 +43,7 @@ def gradient(
     folder: Path,
     objective: str,
     rows: Examples,
-    budget: int = 100_000,
+    batch_tokens: int = 100_000,
     is_cached: bool | None = None,
     device: str = "cpu",
     options: dict[str, Any] | None = None,
@@ -51,19 +51,19 @@ def gradient(
     **settings: Any,
 ) -> tuple[float, dict[str, torch.Tensor]]:
     """Loss and gradients of one batch of all rows."""
-    processes = Processes(device)
+    processes = ProcessGroup(device)
     config = TrainConfig(batch_size=len(rows), **settings)
     kind = CrossEncoder if objective.startswith("cross") else BiEncoder
     model: Any = kind.load(folder, device, "float32")
     trainee = Trainee(model, processes.device, config)
-    task = prepare(Dataset(data=rows, objective=objective, options=options or {}), trainee, config, None)
-    batch = task.batches(np.arange(len(rows)), processes.rank, processes.world, np.random.default_rng(3))
-    work = cut(batch, task.objective.is_separable, budget, processes.device)
+    dataset = prepare(Dataset(data=rows, objective=objective, options=options or {}), trainee, config, None)
+    batch = dataset.batches(np.arange(len(rows)), processes.rank, processes.world_size, np.random.default_rng(3))
+    cut = split(batch, dataset.objective.is_separable, batch_tokens, processes.device)
     step = Step(trainee.network, processes, trainee.shapes, seed=5, dtype=dtype, is_cached=is_cached)
-    found = step(1, work, task.objective)
-    gradients = Gradients(trainee.network, [task.objective], processes)
+    found = step(1, cut, dataset.objective)
+    gradients = Gradients(trainee.network, [dataset.objective], processes)
     loss = gradients.finish([gradients.take(*found)])
-    modules = {"network": trainee.network, "objective": task.objective}
+    modules = {"network": trainee.network, "objective": dataset.objective}
     return float(loss), {
         f"{kind}.{name}": parameter.grad.clone()
         for kind, module in modules.items()

@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 from safetensors.torch import save_file
 
-from munjang.training.processes import meet
+from munjang.training.process_group import leave_together
 from tests.training.made import examples, gradient
 
 OBJECTIVES = {"in_batch": 2, "classification": 2, "cosent": 2, "batch_hard_triplet": 1, "masked": 1}
@@ -33,19 +33,19 @@ def write_gradients(folder: Path, out: Path) -> None:
 
 def _write_all(folder: Path, out: Path, counted: list[int]) -> None:
     for objective, columns in OBJECTIVES.items():
-        for budget in (100_000, 60):
+        for batch_tokens in (100_000, 60):
             before = counted[0]
-            loss, found = gradient(folder, objective, examples(ROWS, columns), budget, dropout=0.0)
+            loss, found = gradient(folder, objective, examples(ROWS, columns), batch_tokens, dropout=0.0)
             if os.environ.get("RANK", "0") == "0":
-                save_file(found, out / f"{objective}-{budget}.safetensors")
+                save_file(found, out / f"{objective}-{batch_tokens}.safetensors")
                 facts = {"loss": loss, "exchanges": counted[0] - before}
-                (out / f"{objective}-{budget}.json").write_text(json.dumps(facts))
+                (out / f"{objective}-{batch_tokens}.json").write_text(json.dumps(facts))
 
 
 def main(folder: Path, out: Path) -> None:
     torch.set_num_threads(1)
     write_gradients(folder, out)
-    meet(is_over=True)
+    leave_together(is_over=True)
     sys.stdout.flush()
     os._exit(0)  # torch's own threads may abort a process that ends while another one still speaks to it
 

@@ -14,7 +14,7 @@ import torch
 from munjang.bi_encoder import BiEncoder
 from munjang.training import run
 from munjang.training.config import TrainConfig
-from munjang.training.tasks import Dataset
+from munjang.training.datasets import Dataset
 from munjang.training.train import train
 from tests.training.made import examples
 

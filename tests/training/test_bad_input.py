@@ -238,7 +238,7 @@ def test_a_rate_that_is_far_too_high(model: BiEncoder, tmp_path: Path) -> None:
         train(model, pairs(12), "in_batch", quiet(learning_rate=1e30, warmup=0, batch_size=4))
     # the loss of the only update is a number, what it makes of the weights is not: weight decay times 3e38
     config = quiet(learning_rate=3e38, weight_decay=1.0, warmup=0, max_steps=1, output=str(tmp_path / "model"))
-    with pytest.raises(MunjangError, match="After update 1 some weights are no finite numbers; nothing was saved"):
+    with pytest.raises(MunjangError, match="After update 1 some weights are not finite; nothing was saved"):
         train(model, pairs(4), "in_batch", config)
     assert Run(tmp_path / "model").newest() is None
 
@@ -302,7 +302,7 @@ def test_what_a_run_can_not_go_on_with(tiny_bert: Path, tmp_path: Path) -> None:
         config = quiet(output=str(tmp_path / "model"), **{"resume": resume, "batch_size": 4, **more})
         train(tiny_bert, Dataset(data=rows, objective=objective, **given), config=config)
 
-    with pytest.raises(InputError, match="There is no run to go on with"):
+    with pytest.raises(InputError, match="There is no run to resume"):
         go()
     assert not (tmp_path / "model.training").exists()
     go(resume=False)

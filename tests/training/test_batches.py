@@ -15,7 +15,7 @@ from munjang.data.examples import Examples
 from munjang.errors import InputError
 from munjang.objectives.base import IGNORED
 from munjang.training.batches import Batch, Batches
-from munjang.training.tasks import Dataset, prepare
+from munjang.training.datasets import Dataset, prepare
 from munjang.training.trainee import Trainee
 from tests.training.made import examples, sentences
 from tests.training.runs import quiet
@@ -29,8 +29,8 @@ def batches_of(model: Any, objective: str, rows: Examples, **dataset: Any) -> Ba
     return prepare(Dataset(data=rows, objective=objective, **dataset), trainee, config, None).batches
 
 
-def drawn(made: Batches, rank: int = 0, world: int = 1, rows: Any = ROWS) -> Batch:
-    return made(rows, rank, world, np.random.default_rng(1))
+def drawn(made: Batches, rank: int = 0, world_size: int = 1, rows: Any = ROWS) -> Batch:
+    return made(rows, rank, world_size, np.random.default_rng(1))
 
 
 def texts_of(batch: Batch) -> list[list[int]]:
@@ -76,12 +76,12 @@ def test_values_of_the_rows(model: BiEncoder) -> None:
 
 
 @pytest.mark.parametrize("objective", ["in_batch", "classification", "masked", "denoising"])
-@pytest.mark.parametrize("world", [2, 3, 7])
-def test_processes_share_one_batch(model: BiEncoder, objective: str, world: int) -> None:
+@pytest.mark.parametrize("world_size", [2, 3, 7])
+def test_processes_share_one_batch(model: BiEncoder, objective: str, world_size: int) -> None:
     """Their parts put together are the batch of one process, with the same words masked or deleted."""
     rows = examples(10, 1 if objective in ("masked", "denoising") else 2)
     made = batches_of(model, objective, rows)
-    whole, parts = drawn(made), [drawn(made, rank, world) for rank in range(world)]
+    whole, parts = drawn(made), [drawn(made, rank, world_size) for rank in range(world_size)]
     count = whole.num_sequences
     own = [texts_of(part) if part.num_own else [] for part in parts]
     columns = [

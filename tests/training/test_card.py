@@ -16,8 +16,8 @@ from munjang import BiEncoder, CrossEncoder
 from munjang.data.examples import Examples
 from munjang.training.card import MARKER, shown, write_card
 from munjang.training.config import TrainConfig
+from munjang.training.datasets import Dataset, prepare
 from munjang.training.run import Run
-from munjang.training.tasks import Dataset, prepare
 from munjang.training.trainee import Trainee
 
 ODD = "a|b\n<script>x</script> `c` *d* \ud800 [e](http://f) \x00\u202e " + "long " * 60

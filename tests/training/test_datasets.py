@@ -10,13 +10,13 @@ import torch
 
 from munjang.bi_encoder import BiEncoder
 from munjang.training.config import TrainConfig
-from munjang.training.tasks import Dataset, Task, draws, num_draws, prepare, read
+from munjang.training.datasets import Dataset, PreparedDataset, draws, num_draws, prepare, read
 from munjang.training.trainee import Trainee
 from tests.training.made import examples, sentences
 from tests.training.runs import pairs, quiet, write_tsv
 
 
-def tasks_of(folder: Path, config: TrainConfig, *datasets: Dataset) -> list[Task]:
+def prepared_of(folder: Path, config: TrainConfig, *datasets: Dataset) -> list[PreparedDataset]:
     trainee = Trainee(BiEncoder.load(folder, "cpu"), torch.device("cpu"), config)
     return [prepare(dataset, trainee, config, None) for dataset in datasets]
 
@@ -28,41 +28,41 @@ def two() -> list[Dataset]:
 
 
 def named(drawn: Any) -> list[tuple[int, int, int, list[int]]]:
-    return [(draw.epoch, draw.index, draw.task, draw.rows.tolist()) for draw in drawn]
+    return [(draw.epoch, draw.index, draw.dataset, draw.rows.tolist()) for draw in drawn]
 
 
 @pytest.mark.parametrize("mixing", ["proportional", "round_robin", "temperature"])
 def test_draws_are_the_same_from_any_place(tiny_bert: Path, two: list[Dataset], mixing: Any) -> None:
     config = quiet(batch_size=3, mixing=mixing)
-    tasks = tasks_of(tiny_bert, config, *two)
-    whole = named(islice(draws(tasks, config), 25))
+    prepared = prepared_of(tiny_bert, config, *two)
+    whole = named(islice(draws(prepared, config), 25))
     for at in (0, 1, 5, 11, 17):
         epoch, index = whole[at][:2]
-        assert named(islice(draws(tasks, config, epoch, index), 25 - at)) == whole[at:]
+        assert named(islice(draws(prepared, config, epoch, index), 25 - at)) == whole[at:]
     # behind the last batch of an epoch, as a checkpoint says it
-    per_epoch = num_draws(tasks, config)
-    assert named(islice(draws(tasks, config, 0, per_epoch), 5)) == whole[per_epoch : per_epoch + 5]
+    per_epoch = num_draws(prepared, config)
+    assert named(islice(draws(prepared, config, 0, per_epoch), 5)) == whole[per_epoch : per_epoch + 5]
     assert whole[per_epoch][:2] == (1, 0)
 
 
 def test_an_epoch_has_every_row_once(tiny_bert: Path, two: list[Dataset]) -> None:
     config = quiet(batch_size=3)
-    tasks = tasks_of(tiny_bert, config, *two)
-    assert num_draws(tasks, config) == 6
-    epochs = [list(islice(draws(tasks, config, epoch), 6)) for epoch in (0, 1)]
+    prepared = prepared_of(tiny_bert, config, *two)
+    assert num_draws(prepared, config) == 6
+    epochs = [list(islice(draws(prepared, config, epoch), 6)) for epoch in (0, 1)]
     for drawn in epochs:
-        for task, rows in ((0, 12), (1, 5)):
-            found = [row for draw in drawn if draw.task == task for row in draw.rows.tolist()]
+        for dataset, rows in ((0, 12), (1, 5)):
+            found = [row for draw in drawn if draw.dataset == dataset for row in draw.rows.tolist()]
             assert sorted(found) == list(range(rows))
     assert named(epochs[0]) != [(0, *rest) for _, *rest in named(epochs[1])]  # in another order
 
 
 def test_the_smaller_one_starts_again_in_another_order(tiny_bert: Path, two: list[Dataset]) -> None:
     config = quiet(batch_size=3, mixing="round_robin")
-    tasks = tasks_of(tiny_bert, config, *two)
-    drawn = list(islice(draws(tasks, config), 8))
-    assert [draw.task for draw in drawn] == [0, 1] * 4
-    small = [draw.rows.tolist() for draw in drawn if draw.task == 1]
+    prepared = prepared_of(tiny_bert, config, *two)
+    drawn = list(islice(draws(prepared, config), 8))
+    assert [draw.dataset for draw in drawn] == [0, 1] * 4
+    small = [draw.rows.tolist() for draw in drawn if draw.dataset == 1]
     first, second = small[0] + small[1], small[2] + small[3]
     assert sorted(first) == sorted(second) == list(range(5))
     assert first != second
@@ -72,9 +72,9 @@ def test_the_seed_decides(tiny_bert: Path, two: list[Dataset]) -> None:
     found = []
     for seed in (1, 1, 2):
         config = quiet(batch_size=3, seed=seed)
-        tasks = tasks_of(tiny_bert, config, *two)
-        head = dict(tasks[0].objective.named_parameters())["head.weight"]
-        found.append((named(islice(draws(tasks, config), 6)), head.sum().item()))
+        prepared = prepared_of(tiny_bert, config, *two)
+        head = dict(prepared[0].objective.named_parameters())["head.weight"]
+        found.append((named(islice(draws(prepared, config), 6)), head.sum().item()))
     assert found[0] == found[1]
     assert found[0][0] != found[2][0]
     assert found[0][1] != found[2][1]
@@ -84,13 +84,13 @@ def test_samplers_that_suit(tiny_bert: Path) -> None:
     config = quiet()
     kinds = {"in_batch": (2, "no_duplicates"), "batch_hard_triplet": (1, "by_label"), "cosent": (2, "random")}
     for objective, (columns, sampler) in kinds.items():
-        (task,) = tasks_of(tiny_bert, config, Dataset(data=examples(6, columns), objective=objective))
-        assert task.sampler == sampler
-    (task,) = tasks_of(tiny_bert, quiet(sampler="by_length"), Dataset(data=examples(6), objective="cosent"))
-    assert task.sampler == "by_length"
+        (dataset,) = prepared_of(tiny_bert, config, Dataset(data=examples(6, columns), objective=objective))
+        assert dataset.sampler == sampler
+    (dataset,) = prepared_of(tiny_bert, quiet(sampler="by_length"), Dataset(data=examples(6), objective="cosent"))
+    assert dataset.sampler == "by_length"
     given = Dataset(data=examples(6), objective="cosent", sampler="random", batch_size=2)
-    (task,) = tasks_of(tiny_bert, quiet(sampler="by_length"), given)
-    assert (task.sampler, task.batch_size) == ("random", 2)
+    (dataset,) = prepared_of(tiny_bert, quiet(sampler="by_length"), given)
+    assert (dataset.sampler, dataset.batch_size) == ("random", 2)
 
 
 def test_by_length_goes_by_tokens(tiny_bert: Path) -> None:
@@ -98,8 +98,8 @@ def test_by_length_goes_by_tokens(tiny_bert: Path) -> None:
     rows = examples(8)
     texts = [" ".join(["hello"] * count) for count in (5, 1, 8, 3, 2, 7, 4, 6)]
     config = quiet(sampler="by_length", batch_size=2)
-    (task,) = tasks_of(tiny_bert, config, Dataset(data=type(rows)("x", (texts,)), objective="simcse"))
-    found = {frozenset(len(texts[row].split()) for row in batch.tolist()) for batch in task.epoch(1, 0)}
+    (dataset,) = prepared_of(tiny_bert, config, Dataset(data=type(rows)("x", (texts,)), objective="simcse"))
+    found = {frozenset(len(texts[row].split()) for row in batch.tolist()) for batch in dataset.epoch(1, 0)}
     assert found == {frozenset(pair) for pair in ((1, 2), (3, 4), (5, 6), (7, 8))}
 
 

@@ -35,7 +35,7 @@ def test_ends_of_the_warm_up() -> None:
 def groups_of(optimizer: Optimizer) -> dict[str, tuple[float, float]]:
     """Name: its highest rate and its weight decay."""
     found = {
-        id(p): (each["highest"], each["weight_decay"]) for each in optimizer.adam.param_groups for p in each["params"]
+        id(p): (each["peak_rate"], each["weight_decay"]) for each in optimizer.adam.param_groups for p in each["params"]
     }
     return {name: found[id(parameter)] for name, parameter in optimizer.named}
 

@@ -20,7 +20,6 @@ ROOT = Path(__file__).parents[2]
 def start(number: int, *given: str) -> None:
     """torchrun with so many processes on this machine."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": str(ROOT)}
-    environment["ACCELERATE_USE_CPU"] = "true"
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(number)]
     done = subprocess.run([*command, *given], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr[-3000:]
@@ -43,13 +42,13 @@ def results(tiny_bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Callab
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
-@pytest.mark.parametrize("budget", [100_000, 60])
+@pytest.mark.parametrize("batch_tokens", [100_000, 60])
 @pytest.mark.parametrize("number", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_any_number_of_processes_gives_the_same_gradient(
-    results: Callable[[int], Path], objective: str, budget: int, number: int
+    results: Callable[[int], Path], objective: str, batch_tokens: int, number: int
 ) -> None:
     """fp32, no dropout, 13 examples: with and without the gradient cache, and one exchange of gradients."""
-    name = f"{objective}-{budget}"
+    name = f"{objective}-{batch_tokens}"
     alone, shared = (load_file(results(each) / f"{name}.safetensors") for each in (1, number))
     facts = {each: json.loads((results(each) / f"{name}.json").read_text()) for each in (1, number)}
     assert facts[number]["loss"] == pytest.approx(facts[1]["loss"], rel=1e-5)

@@ -40,24 +40,24 @@ def test_gradient_is_that_of_the_plain_network(tiny_bert: Path) -> None:
 
 
 @pytest.mark.parametrize("objective", BI)
-def test_chunks_do_not_change_the_gradient(tiny_bert: Path, objective: str) -> None:
-    """fp32 without dropout: the gradient cache, or chunk by chunk, against everything at once."""
+def test_micro_batches_do_not_change_the_gradient(tiny_bert: Path, objective: str) -> None:
+    """fp32 without dropout: the gradient cache, or micro_batch by chunk, against everything at once."""
     rows = examples(17, COLUMNS.get(objective, 2))
     loss, whole = gradient(tiny_bert, objective, rows, dropout=0.0)
-    chunked_loss, chunked = gradient(tiny_bert, objective, rows, budget=60, dropout=0.0)
-    assert chunked_loss == pytest.approx(loss, rel=1e-5)
-    assert difference(chunked, whole) < 1e-5
+    split_loss, in_parts = gradient(tiny_bert, objective, rows, batch_tokens=60, dropout=0.0)
+    assert split_loss == pytest.approx(loss, rel=1e-5)
+    assert difference(in_parts, whole) < 1e-5
 
 
 @pytest.mark.parametrize("objective", ["in_batch", "cosent", "simcse"])
 def test_cache_repeats_dropout(tiny_bert: Path, objective: str) -> None:
-    """With dropout: the same chunks and random states, kept or computed a second time."""
+    """With dropout: the same micro-batches and random states, kept or computed a second time."""
     rows = examples(17, COLUMNS.get(objective, 2))
-    loss, kept = gradient(tiny_bert, objective, rows, budget=60, is_cached=False, dropout=0.3)
-    cached_loss, cached = gradient(tiny_bert, objective, rows, budget=60, is_cached=True, dropout=0.3)
+    loss, kept = gradient(tiny_bert, objective, rows, batch_tokens=60, is_cached=False, dropout=0.3)
+    cached_loss, cached = gradient(tiny_bert, objective, rows, batch_tokens=60, is_cached=True, dropout=0.3)
     assert cached_loss == pytest.approx(loss, rel=1e-6)
     assert difference(cached, kept) < 1e-5
-    other_loss, _ = gradient(tiny_bert, objective, rows, budget=60, dropout=0.0)
+    other_loss, _ = gradient(tiny_bert, objective, rows, batch_tokens=60, dropout=0.0)
     assert other_loss != pytest.approx(loss, rel=1e-3)  # dropout was there
 
 
@@ -69,13 +69,13 @@ def test_two_passes_of_simcse_have_different_dropout(tiny_bert: Path) -> None:
 
 
 @pytest.mark.parametrize("objective", ["cross_bce", "cross_mse", "cross_in_batch"])
-def test_cross_encoder_chunks(make: Callable[..., Path], objective: str) -> None:
+def test_cross_encoder_micro_batches(make: Callable[..., Path], objective: str) -> None:
     folder = make("bert", kind="cross", num_labels=1)
     rows = examples(11, labels=2)
     loss, whole = gradient(folder, objective, rows, dropout=0.0)
-    chunked_loss, chunked = gradient(folder, objective, rows, budget=80, dropout=0.0)
-    assert chunked_loss == pytest.approx(loss, rel=1e-5)
-    assert difference(chunked, whole) < 1e-5
+    split_loss, in_parts = gradient(folder, objective, rows, batch_tokens=80, dropout=0.0)
+    assert split_loss == pytest.approx(loss, rel=1e-5)
+    assert difference(in_parts, whole) < 1e-5
 
 
 @pytest.mark.parametrize("family", ["roberta", "electra", "albert", "distilbert", "mpnet", "modernbert"])
@@ -93,11 +93,11 @@ def test_matryoshka_and_layers(tiny_bert: Path) -> None:
     plain, _ = gradient(tiny_bert, "in_batch", rows, dropout=0.0)
     nested, _ = gradient(tiny_bert, "in_batch", rows, dropout=0.0, matryoshka=(32, 8))
     layered, layers = gradient(tiny_bert, "in_batch", rows, dropout=0.0, adaptive_layers=True)
-    cached, chunked = gradient(tiny_bert, "in_batch", rows, budget=60, dropout=0.0, adaptive_layers=True)
+    cached, in_parts = gradient(tiny_bert, "in_batch", rows, batch_tokens=60, dropout=0.0, adaptive_layers=True)
     assert nested > plain
     assert layered > plain
     assert cached == pytest.approx(layered, rel=1e-5)
-    assert difference(chunked, layers) < 1e-5
+    assert difference(in_parts, layers) < 1e-5
 
 
 def test_wrong_number_of_columns_is_refused(tiny_bert: Path) -> None:
@@ -129,40 +129,40 @@ def _quiet(**settings: object):  # type: ignore[no-untyped-def]
 
 def test_tasks_of_one_update_weigh_the_same(tiny_bert: Path) -> None:
     """Denoising counts tokens, classification examples: the mean of the two, not 20 to 1."""
-    from munjang.training.processes import Processes
+    from munjang.training.datasets import Dataset, prepare
+    from munjang.training.process_group import ProcessGroup
     from munjang.training.step import Gradients
-    from munjang.training.tasks import Dataset, prepare
     from munjang.training.trainee import Trainee
 
-    processes, config = Processes("cpu"), _quiet(dropout=0.0)
+    processes, config = ProcessGroup("cpu"), _quiet(dropout=0.0)
     trainee = Trainee(BiEncoder.load(tiny_bert, "cpu"), processes.device, config)
-    tasks = [
+    prepared = [
         prepare(Dataset(data=examples(8, columns), objective=name), trainee, config, None)
         for name, columns in (("classification", 2), ("denoising", 1))
     ]
-    gradients = Gradients(trainee.network, [task.objective for task in tasks], processes)
+    gradients = Gradients(trainee.network, [dataset.objective for dataset in prepared], processes)
     parts, alone = [], []
-    for task in tasks:
+    for dataset in prepared:
         for losses in (alone, parts):
-            found = _step(trainee, task, processes)
+            found = _step(trainee, dataset, processes)
             if losses is parts:
                 parts.append(gradients.take(*found, 0.5))
             else:
                 loss = gradients.finish([gradients.take(*found)])
-                head = next(task.objective.parameters())
+                head = next(dataset.objective.parameters())
                 losses.append((float(loss), head.grad.clone()))  # type: ignore[union-attr]
                 trainee.network.zero_grad()
-                task.objective.zero_grad()
+                dataset.objective.zero_grad()
     loss = gradients.finish(parts)
     assert float(loss) == pytest.approx((alone[0][0] + alone[1][0]) / 2, rel=1e-5)
-    head = next(tasks[0].objective.parameters())
+    head = next(prepared[0].objective.parameters())
     torch.testing.assert_close(head.grad, alone[0][1] / 2, atol=1e-7, rtol=1e-4)
 
 
-def _step(trainee, task, processes):  # type: ignore[no-untyped-def]
-    from munjang.training.chunks import cut
+def _step(trainee, dataset, processes):  # type: ignore[no-untyped-def]
+    from munjang.training.micro_batches import split
     from munjang.training.step import Step
 
-    batch = task.batches(np.arange(8), 0, 1, np.random.default_rng(3))
+    batch = dataset.batches(np.arange(8), 0, 1, np.random.default_rng(3))
     step = Step(trainee.network, processes, trainee.shapes, seed=5)
-    return step(1, cut(batch, task.objective.is_separable, 10_000, processes.device), task.objective)
+    return step(1, split(batch, dataset.objective.is_separable, 10_000, processes.device), dataset.objective)

@@ -60,7 +60,7 @@ def test_bi_encoder(tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_a_budget_that_holds_two(tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What does not fit at once goes in groups; a batch that is in chunks by itself goes alone."""
+    """What does not fit at once goes in groups; a batch that is in micro-batches by itself goes alone."""
     datasets = [Dataset(data=examples(6), objective="cosent", batch_size=size) for size in (2, 2, 6)]
     apart = run(BiEncoder.load(tiny_bert, "cpu"), datasets, tmp_path / "apart", dropout=0.0, batch_tokens=150)
     counts = passes(monkeypatch)
@@ -121,7 +121,7 @@ def test_no_two_passes_of_an_update_share_their_dropout(
         return outputs(self, place, *given)
 
     monkeypatch.setattr(Step, "_outputs", noted)
-    # the third is in chunks by itself; the fourth and fifth are of one group again
+    # the third is in micro-batches by itself; the fourth and fifth are of one group again
     sizes = (2, 2, 8, 2, 2)
     datasets = [Dataset(data=examples(8), objective="regression", batch_size=size) for size in sizes]
     run(BiEncoder.load(tiny_bert, "cpu"), datasets, tmp_path / "joined", batch_tokens=120, together=True)
