@@ -7,11 +7,7 @@ from docs.generate.part import Stale
 
 # What, the file to write (with a placeholder, or one that is there), and the tables that get a line: file, name.
 ADDITIONS: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...] = (
-    (
-        "pooling",
-        "munjang/nn/pooling.py",
-        (("munjang/nn/pooling.py", "POOLERS"), ("munjang/nn/onnx/outputs.py", "POOLERS")),
-    ),
+    ("pooling", "munjang/nn/pooling.py", (("munjang/nn/pooling.py", "POOLERS"),)),
     ("objective", "munjang/objectives/<name>.py", (("munjang/objectives/__init__.py", "OBJECTIVES"),)),
     ("family (architecture)", "munjang/nn/families/<name>.py", (("munjang/nn/families/__init__.py", "FAMILIES"),)),
     ("store", "munjang/stores/<name>.py", (("munjang/stores/__init__.py", "STORES"),)),

@@ -1,66 +1,91 @@
 """Pooling: token vectors to one vector per text, in fp32.    T tokens of the whole batch, B texts, D width.
 
-The names are those that checkpoints use. To add one: a function and a line in POOLERS.
+The names are those that checkpoints use. To add one: a function over `Texts` and a line in POOLERS. The function runs
+on packed tensors here and builds the nodes of an ONNX export in nn/onnx/outputs.py.
 """
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from munjang.errors import unknown
+from munjang.nn.onnx.graph import Node
 from munjang.text.flat import cumulative
 from munjang.text.packing import Packed
 from munjang.types import Ints
 
-
-def first(tokens_TD: Tensor, places_T: Tensor, lengths_B: Tensor) -> Tensor:
-    """The first token of each text."""
-    starts_B = lengths_B.cumsum(0) - lengths_B
-    return _or_zero(tokens_TD, starts_B, lengths_B)
+Value = TypeVar("Value", Tensor, Node)
 
 
-def last(tokens_TD: Tensor, places_T: Tensor, lengths_B: Tensor) -> Tensor:
-    """The last token of each text."""
-    return _or_zero(tokens_TD, lengths_B.cumsum(0) - 1, lengths_B)
+class Texts(Generic[Value]):
+    """The tokens of a batch that count, and what poolings are made of; a text without tokens gives zeros."""
+
+    @property
+    def count(self) -> Value:
+        """Return the number of each text's tokens, at least 1: [B, 1]."""
+        raise NotImplementedError
+
+    @property
+    def places(self) -> Value:
+        """Return 1 for the first token of its text, 2 for the second, ..., one number for each token."""
+        raise NotImplementedError
+
+    def first(self) -> Value:
+        """Return the first token of each text: [B, D]."""
+        raise NotImplementedError
+
+    def last(self) -> Value:
+        """Return the last token of each text: [B, D]."""
+        raise NotImplementedError
+
+    def highest(self) -> Value:
+        """Return the largest value of each component: [B, D]."""
+        raise NotImplementedError
+
+    def total(self, weights: Value | None = None) -> Value:
+        """Add up each text's tokens, each times its weight: [B, D]."""
+        raise NotImplementedError
+
+    def total_weight(self, weights: Value) -> Value:
+        """Add up each text's weights: [B, 1]."""
+        raise NotImplementedError
 
 
-def mean(tokens_TD: Tensor, places_T: Tensor, lengths_B: Tensor) -> Tensor:
-    """Average over each text's own tokens; no tokens: the zero vector."""
-    return _sum(tokens_TD, lengths_B) / lengths_B.clamp(min=1)[:, None]
+def first(texts: Texts[Value]) -> Value:
+    """Take the first token."""
+    return texts.first()
 
 
-def mean_sqrt_length(tokens_TD: Tensor, places_T: Tensor, lengths_B: Tensor) -> Tensor:
-    """Sum over the square root of the number of tokens."""
-    return _sum(tokens_TD, lengths_B) / lengths_B.clamp(min=1).sqrt()[:, None]
+def last(texts: Texts[Value]) -> Value:
+    """Take the last token."""
+    return texts.last()
 
 
-def weighted_mean(tokens_TD: Tensor, places_T: Tensor, lengths_B: Tensor) -> Tensor:
-    """Average in which the n-th token of the text counts n times."""
-    weights_T1 = (places_T + 1).float()[:, None]
-    return _sum(tokens_TD * weights_T1, lengths_B) / _sum(weights_T1, lengths_B).clamp(min=1)
+def mean(texts: Texts[Value]) -> Value:
+    """Average over each text's own tokens."""
+    return texts.total() / texts.count
 
 
-def maximum(tokens_TD: Tensor, places_T: Tensor, lengths_B: Tensor) -> Tensor:
-    """The largest value of each component; no tokens: the zero vector."""
-    highest_BD = torch.segment_reduce(tokens_TD, "max", lengths=lengths_B, axis=0, unsafe=True)
-    return torch.where(lengths_B[:, None] > 0, highest_BD, torch.zeros_like(highest_BD))
+def mean_sqrt_length(texts: Texts[Value]) -> Value:
+    """Divide the sum by the square root of the number of tokens."""
+    return texts.total() / texts.count.sqrt()
 
 
-def _sum(values_TD: Tensor, lengths_B: Tensor) -> Tensor:
-    # segment_reduce adds in a fixed order; index_add_ on CUDA would not
-    return torch.segment_reduce(values_TD, "sum", lengths=lengths_B, axis=0, unsafe=True)
+def weighted_mean(texts: Texts[Value]) -> Value:
+    """Average with the weight n for the n-th token of the text."""
+    return texts.total(texts.places) / texts.total_weight(texts.places).clamp(min=1)
 
 
-def _or_zero(tokens_TD: Tensor, places_B: Tensor, lengths_B: Tensor) -> Tensor:
-    if not len(tokens_TD):
-        return tokens_TD.new_zeros(len(lengths_B), tokens_TD.shape[1])
-    found_BD = tokens_TD[places_B.clamp(0, len(tokens_TD) - 1)]
-    return torch.where(lengths_B[:, None] > 0, found_BD, torch.zeros_like(found_BD))
+def maximum(texts: Texts[Value]) -> Value:
+    """Take the largest value of each component."""
+    return texts.highest()
 
 
-POOLERS: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
+POOLERS: dict[str, Callable[[Texts[Any]], Any]] = {
     "cls": first,
     "max": maximum,
     "mean": mean,
@@ -79,21 +104,60 @@ def check(modes: Sequence[str]) -> tuple[str, ...]:
 
 
 def pool(tokens_TD: Tensor, batch: Packed, modes: Sequence[str]) -> Tensor:
-    """One vector per text: each mode's result, side by side, in fp32 (bf16 sums drift past a few hundred tokens)."""
-    places_T, skip = _places(batch) if "weightedmean" in modes else batch.positions_T, batch.skip
-    if skip is not None and skip.any():
-        kept = torch.from_numpy(_kept(batch.lengths, skip)).to(tokens_TD.device)
-        tokens_TD, places_T, lengths = tokens_TD[kept], places_T[kept], np.maximum(batch.lengths - skip, 0)
-        lengths_B = torch.from_numpy(lengths).to(tokens_TD.device)
-    else:
-        lengths_B = batch.starts_B.diff().long()  # already there: no copy to wait for
-    tokens_TD = tokens_TD.float()
-    return torch.cat([POOLERS[mode](tokens_TD, places_T, lengths_B) for mode in modes], dim=-1)
+    """Return one vector per text: each mode's result, side by side, in fp32."""
+    texts = PackedTexts(tokens_TD, batch)
+    return torch.cat([POOLERS[mode](texts) for mode in modes], dim=-1)
 
 
-def _places(batch: Packed) -> Tensor:
-    """0, 1, 2, ... in every text; positions leave a padding token that a text spells out uncounted (RoBERTa)."""
-    return torch.arange(batch.num_tokens, device=batch.ids_T.device) - batch.bounds[0]
+class PackedTexts(Texts[Tensor]):
+    """The tokens of a packed batch, without the prompts that are left out of pooling."""
+
+    def __init__(self, tokens_TD: Tensor, batch: Packed) -> None:
+        self.batch, skip = batch, batch.skip
+        self.kept_T: Tensor | None = None
+        if skip is not None and skip.any():
+            self.kept_T = torch.from_numpy(_kept(batch.lengths, skip)).to(tokens_TD.device)
+            tokens_TD = tokens_TD[self.kept_T]
+            self.lengths_B = torch.from_numpy(np.maximum(batch.lengths - skip, 0)).to(tokens_TD.device)
+        else:
+            self.lengths_B = batch.starts_B.diff().long()  # already there: no copy to wait for
+        self.tokens_TD = tokens_TD.float()  # bf16 sums drift past a few hundred tokens
+
+    @property
+    def count(self) -> Tensor:
+        return self.lengths_B.clamp(min=1)[:, None]
+
+    @cached_property
+    def places(self) -> Tensor:
+        # not the positions, which leave out a padding token that a text spells out (RoBERTa)
+        places_T = torch.arange(self.batch.num_tokens, device=self.batch.ids_T.device) - self.batch.bounds[0]
+        return (places_T if self.kept_T is None else places_T[self.kept_T]).float() + 1
+
+    def first(self) -> Tensor:
+        return self._at(self.lengths_B.cumsum(0) - self.lengths_B)
+
+    def last(self) -> Tensor:
+        return self._at(self.lengths_B.cumsum(0) - 1)
+
+    def highest(self) -> Tensor:
+        highest_BD = torch.segment_reduce(self.tokens_TD, "max", lengths=self.lengths_B, axis=0, unsafe=True)
+        return torch.where(self.lengths_B[:, None] > 0, highest_BD, torch.zeros_like(highest_BD))
+
+    def total(self, weights: Tensor | None = None) -> Tensor:
+        return self._sum(self.tokens_TD if weights is None else self.tokens_TD * weights[:, None])
+
+    def total_weight(self, weights: Tensor) -> Tensor:
+        return self._sum(weights[:, None])
+
+    def _sum(self, values_TD: Tensor) -> Tensor:
+        # segment_reduce adds in a fixed order; index_add_ on CUDA would not
+        return torch.segment_reduce(values_TD, "sum", lengths=self.lengths_B, axis=0, unsafe=True)
+
+    def _at(self, places_B: Tensor) -> Tensor:
+        if not len(self.tokens_TD):
+            return self.tokens_TD.new_zeros(len(self.lengths_B), self.tokens_TD.shape[1])
+        tokens_BD = self.tokens_TD[places_B.clamp(0, len(self.tokens_TD) - 1)]
+        return torch.where(self.lengths_B[:, None] > 0, tokens_BD, torch.zeros_like(tokens_BD))
 
 
 def _kept(lengths: Ints, skip: Ints) -> Ints:

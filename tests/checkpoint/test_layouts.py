@@ -51,7 +51,7 @@ def test_pooling_as_booleans(folder: Path, booleans: tuple[str, ...]) -> None:
 
 
 def test_every_pooling_mode_has_a_key_and_a_function() -> None:
-    assert set(POOLING_KEYS.values()) == set(POOLERS) == set(Pooling.POOLING_MODES)
+    assert set(POOLING_KEYS.values()) == set(Pooling.POOLING_MODES) <= set(POOLERS)
 
 
 @pytest.mark.parametrize("mode", ["cls", ["cls"], ["max", "cls"], ["mean", "mean"]])

@@ -17,8 +17,8 @@ import torch
 from sentence_transformers import SentenceTransformer
 
 from munjang import BiEncoder, CrossEncoder
+from munjang.checkpoint.modules import POOLING_KEYS
 from munjang.errors import CheckpointError
-from munjang.nn.pooling import POOLERS
 from tests.checkpoint import folders
 from tests.checkpoint.folders import PAIRS, TEXTS, difference, edit
 
@@ -52,7 +52,9 @@ def test_a_saved_folder_is_the_model(model: BiEncoder, tmp_path: Path) -> None:
     assert (theirs.similarity_fn_name, theirs.max_seq_length, theirs.truncate_dim) == ("euclidean", 17, 9)
 
 
-@pytest.mark.parametrize("modes", [(mode,) for mode in POOLERS] + [("mean", "cls"), ("lasttoken", "max", "cls")])
+@pytest.mark.parametrize(
+    "modes", [(mode,) for mode in POOLING_KEYS.values()] + [("mean", "cls"), ("lasttoken", "max", "cls")]
+)
 def test_every_pooling(make: Make, tmp_path: Path, modes: tuple[str, ...]) -> None:
     model = BiEncoder.load(make("bert", normalize=False), pooling=modes)
     model.network.includes_prompt = len(modes) % 2 == 0

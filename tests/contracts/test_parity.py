@@ -11,6 +11,7 @@ from sentence_transformers import CrossEncoder as TheirCross
 from sentence_transformers import SentenceTransformer
 
 from munjang import BiEncoder, CrossEncoder
+from munjang.nn import families
 from tests.models import FAMILIES, NATIVE
 from tests.texts import ENGLISH, KOREAN, mixed
 
@@ -30,6 +31,10 @@ def quiet() -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
+
+
+def test_every_family_is_compared() -> None:
+    assert set(families.FAMILIES) <= set(FAMILIES), "give tests/models.py the settings of a small one"
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -1,11 +1,17 @@
 """The contract of every pooling: shape, fp32, agreement with a naive version, empty texts, skipped prompts."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
 from munjang.errors import InputError
+from munjang.nn.onnx.encoder import MASK
+from munjang.nn.onnx.graph import LARGEST, SKIP, Graph, Outputs
+from munjang.nn.onnx.outputs import pooled
+from munjang.nn.onnx.session import open_session
 from munjang.nn.pooling import POOLERS, check, pool
 from munjang.text.packing import pack
 
@@ -62,6 +68,27 @@ def test_skipped_prompts(mode: str) -> None:
     tokens = tokens_of(lengths)
     assert (pool(tokens, packed(lengths, skip), [mode]) - naive(tokens, lengths, skip, mode)).abs().max() < 1e-6
     assert torch.equal(pool(tokens, packed(lengths, [0] * 5), [mode]), pool(tokens, packed(lengths), [mode]))
+
+
+@pytest.mark.parametrize("mode", POOLERS)
+def test_the_same_in_an_onnx_graph(mode: str, tmp_path: Path) -> None:
+    """A padded batch whose token vectors are its ids in thousandths, times 1, 2, ... 5; with and without prompts."""
+    pytest.importorskip("onnx")
+    lengths, skip = [5, 2, 3, 1], [2, 2, 0, 4]
+    ids = np.random.default_rng(0).integers(-3000, 500, (4, 5))
+    mask = (np.arange(5) < np.array(lengths)[:, None]).astype(np.int64)
+    scales = np.arange(1, 6, dtype=np.float32)
+    tokens = torch.from_numpy((ids[mask > 0][:, None] / 1000 * scales).astype(np.float32))
+    for skips, skipped in ((True, skip), (False, [0] * 4)):
+        graph = Graph()
+        values = graph.call("Cast", "input_ids", to=graph.onnx.TensorProto.FLOAT)
+        values = graph.call("Div", graph.call("Unsqueeze", values, graph.whole(2)), graph.number(1000.0))
+        states = graph.call("Mul", values, graph.weight("scales", scales))
+        inputs = {"input_ids": ids, MASK: mask, **({SKIP: np.array(skip)} if skips else {})}
+        outputs: Outputs = {"out": (pooled(graph, states, [mode], skips), [5])}
+        graph.save(tmp_path / "graph.onnx", list(inputs), outputs, LARGEST)
+        found = open_session(tmp_path / "graph.onnx", 1).run(["out"], inputs)[0]
+        assert np.abs(found - naive(tokens, lengths, skipped, mode).numpy()).max() < 1e-5
 
 
 @pytest.mark.parametrize("mode", POOLERS)

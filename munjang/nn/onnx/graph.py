@@ -3,6 +3,7 @@
 Only operators of the standard are used, so that any runtime reads the graph; int8 takes one of onnxruntime's own.
 """
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -163,3 +164,28 @@ class Graph:
         size = sum(len(weight.raw_data) for weight in self._weights.values())
         beside = {"save_as_external_data": True, "location": f"{path.name}.data", "size_threshold": SMALL}
         self.onnx.save(model, path, **(beside if size > limit else {}))
+
+
+@dataclass(frozen=True)
+class Node:
+    """A float value of a graph, with the arithmetic of a tensor."""
+
+    graph: Graph
+    name: str
+
+    def __add__(self, other: "Node") -> "Node":
+        return Node(self.graph, self.graph.call("Add", self.name, other.name))
+
+    def __mul__(self, other: "Node") -> "Node":
+        return Node(self.graph, self.graph.call("Mul", self.name, other.name))
+
+    def __truediv__(self, other: "Node") -> "Node":
+        return Node(self.graph, self.graph.call("Div", self.name, other.name))
+
+    def sqrt(self) -> "Node":
+        """Return the square root."""
+        return Node(self.graph, self.graph.call("Sqrt", self.name))
+
+    def clamp(self, min: float) -> "Node":
+        """Return the value, but at least `min`."""
+        return Node(self.graph, self.graph.call("Max", self.name, self.graph.number(min)))

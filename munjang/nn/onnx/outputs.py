@@ -4,7 +4,6 @@ B texts, L longest text, D width, C labels.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from torch import nn
@@ -13,77 +12,14 @@ from munjang.errors import UnsupportedModel
 from munjang.nn.heads import ClassificationHead, Dense, LayerNorm, Normalize
 from munjang.nn.network import ModularHead, PairNetwork, SentenceNetwork
 from munjang.nn.onnx.encoder import MASK, token_states
-from munjang.nn.onnx.graph import SKIP, Graph, Outputs
+from munjang.nn.onnx.graph import SKIP, Graph, Node, Outputs
+from munjang.nn.pooling import POOLERS, Texts
 
 VECTORS, RAW, TOKENS, LOGITS = "sentence_embedding", "raw_embedding", "token_embeddings", "logits"
 LOWEST = float(np.finfo(np.float32).min)
 
 
-@dataclass(frozen=True)
-class Texts:
-    """What every pooling needs: which tokens count, how many they are, and where they stand."""
-
-    states: str  # [B, L, D]
-    counted: str  # [B, L] float: 1 for a token that counts, else 0
-    number: str  # [B, 1] float: how many do, at least 1
-    places: str  # [B, L] float: 1 for the first token of the text, 2 for the second, ...
-
-
-def _weighted(graph: Graph, texts: Texts, weights_BL: str) -> str:
-    """The sum of a text's tokens, each times its weight: [B, D]."""
-    row = graph.call("Unsqueeze", weights_BL, graph.whole(1))
-    return graph.call("Squeeze", graph.call("MatMul", row, texts.states), graph.whole(1))
-
-
-def first(graph: Graph, texts: Texts) -> str:
-    """The first token that counts: the one with as many before it as count until there, which is one."""
-    so_far = graph.call("CumSum", texts.counted, graph.index(1))
-    is_first = graph.call("Cast", graph.call("Equal", so_far, graph.number(1.0)), to=graph.onnx.TensorProto.FLOAT)
-    return _weighted(graph, texts, graph.call("Mul", is_first, texts.counted))
-
-
-def last(graph: Graph, texts: Texts) -> str:
-    """The last token that counts."""
-    left = graph.call("CumSum", texts.counted, graph.index(1), reverse=1)
-    is_last = graph.call("Cast", graph.call("Equal", left, graph.number(1.0)), to=graph.onnx.TensorProto.FLOAT)
-    return _weighted(graph, texts, graph.call("Mul", is_last, texts.counted))
-
-
-def mean(graph: Graph, texts: Texts) -> str:
-    """Average over each text's own tokens; no tokens: the zero vector."""
-    return graph.call("Div", _weighted(graph, texts, texts.counted), texts.number)
-
-
-def mean_sqrt_length(graph: Graph, texts: Texts) -> str:
-    """Sum over the square root of the number of tokens."""
-    return graph.call("Div", _weighted(graph, texts, texts.counted), graph.call("Sqrt", texts.number))
-
-
-def weighted_mean(graph: Graph, texts: Texts) -> str:
-    """Average in which the n-th token of the text counts n times."""
-    weights = graph.call("Mul", texts.counted, texts.places)
-    total = graph.call("Max", graph.call("ReduceSum", weights, graph.whole(1)), graph.number(1.0))
-    return graph.call("Div", _weighted(graph, texts, weights), total)
-
-
-def maximum(graph: Graph, texts: Texts) -> str:
-    """The largest value of each component; no tokens: the zero vector."""
-    counts = graph.call("Cast", texts.counted, to=graph.onnx.TensorProto.BOOL)
-    shown = graph.call("Where", graph.call("Unsqueeze", counts, graph.whole(2)), texts.states, graph.number(LOWEST))
-    highest = graph.call("ReduceMax", shown, graph.whole(1), keepdims=0)
-    is_hidden = graph.call("Equal", highest, graph.number(LOWEST))
-    return graph.call("Where", is_hidden, graph.number(0.0), highest)
-
-
-# By the names of nn/pooling.py and nn/heads.py; a test holds both pairs of tables together
-POOLERS: dict[str, Callable[[Graph, Texts], str]] = {
-    "cls": first,
-    "max": maximum,
-    "mean": mean,
-    "mean_sqrt_len_tokens": mean_sqrt_length,
-    "weightedmean": weighted_mean,
-    "lasttoken": last,
-}
+# By the names of nn/heads.py; a test holds both tables together
 ACTIVATIONS: dict[str, Callable[[Graph, str], str]] = {
     "Identity": lambda graph, x: x,
     "Sigmoid": lambda graph, x: graph.call("Sigmoid", x),
@@ -108,18 +44,63 @@ ACTIVATIONS: dict[str, Callable[[Graph, str], str]] = {
 }
 
 
+class GraphTexts(Texts[Node]):
+    """The tokens of a padded batch that count, as nodes: [B, L] for one number a token.
+
+    `skips`: an input says how many leading tokens of each text do not count.
+    """
+
+    def __init__(self, graph: Graph, states: str, skips: bool) -> None:
+        self.graph, self.states = graph, states
+        self.counted = graph.call("Cast", MASK, to=graph.onnx.TensorProto.FLOAT)  # 1 for a token that counts, else 0
+        self._places = Node(graph, graph.call("CumSum", self.counted, graph.index(1)))
+        if skips:
+            skip = graph.call("Unsqueeze", graph.call("Cast", SKIP, to=graph.onnx.TensorProto.FLOAT), graph.whole(1))
+            self.counted = graph.call("Mul", self.counted, self._is("Greater", self._places.name, skip))
+
+    @property
+    def count(self) -> Node:
+        return self.total_weight(Node(self.graph, self.counted)).clamp(min=1.0)
+
+    @property
+    def places(self) -> Node:
+        return self._places
+
+    def first(self) -> Node:
+        return self._at(self.graph.call("CumSum", self.counted, self.graph.index(1)))
+
+    def last(self) -> Node:
+        return self._at(self.graph.call("CumSum", self.counted, self.graph.index(1), reverse=1))
+
+    def highest(self) -> Node:
+        graph, lowest = self.graph, self.graph.number(LOWEST)
+        counts = graph.call("Cast", self.counted, to=graph.onnx.TensorProto.BOOL)
+        shown = graph.call("Where", graph.call("Unsqueeze", counts, graph.whole(2)), self.states, lowest)
+        highest = graph.call("ReduceMax", shown, graph.whole(1), keepdims=0)
+        return Node(graph, graph.call("Where", graph.call("Equal", highest, lowest), graph.number(0.0), highest))
+
+    def total(self, weights: Node | None = None) -> Node:
+        weighed = self.counted if weights is None else self.graph.call("Mul", self.counted, weights.name)
+        row = self.graph.call("Unsqueeze", weighed, self.graph.whole(1))
+        product = self.graph.call("MatMul", row, self.states)
+        return Node(self.graph, self.graph.call("Squeeze", product, self.graph.whole(1)))
+
+    def total_weight(self, weights: Node) -> Node:
+        weighed = self.graph.call("Mul", self.counted, weights.name)
+        return Node(self.graph, self.graph.call("ReduceSum", weighed, self.graph.whole(1)))
+
+    def _at(self, counts: str) -> Node:
+        """Return the token with a count of 1, among those that count."""
+        return self.total(Node(self.graph, self._is("Equal", counts, self.graph.number(1.0))))
+
+    def _is(self, comparison: str, a: str, b: str) -> str:
+        return self.graph.call("Cast", self.graph.call(comparison, a, b), to=self.graph.onnx.TensorProto.FLOAT)
+
+
 def pooled(graph: Graph, states: str, modes: Sequence[str], skips: bool = False) -> str:
-    """One vector per text: each mode's result, side by side. `skips`: an input says how many tokens do not count."""
-    to_float = graph.onnx.TensorProto.FLOAT
-    counted = graph.call("Cast", MASK, to=to_float)
-    places = graph.call("CumSum", counted, graph.index(1))
-    if skips:
-        skip = graph.call("Unsqueeze", graph.call("Cast", SKIP, to=to_float), graph.whole(1))
-        behind = graph.call("Cast", graph.call("Greater", places, skip), to=to_float)
-        counted = graph.call("Mul", counted, behind)
-    number = graph.call("Max", graph.call("ReduceSum", counted, graph.whole(1)), graph.number(1.0))
-    texts = Texts(states, counted, number, places)
-    vectors = [POOLERS[mode](graph, texts) for mode in modes]
+    """Return one vector per text: each mode's result, side by side."""
+    texts = GraphTexts(graph, states, skips)
+    vectors = [POOLERS[mode](texts).name for mode in modes]
     return vectors[0] if len(vectors) == 1 else graph.call("Concat", *vectors, axis=-1)
 
 

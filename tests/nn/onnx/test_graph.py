@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from munjang.errors import MissingExtra, UnsupportedModel
-from munjang.nn import encoder, heads, pooling
+from munjang.nn import encoder, heads
 from munjang.nn.onnx import encoder as nodes
 from munjang.nn.onnx import outputs
 from munjang.nn.onnx.graph import LARGEST, Graph, load_onnx
@@ -31,7 +31,6 @@ def computed(path: Path, build: Callable[[Graph, str], str], x: Any, is_int8: bo
 def test_tables_cover_the_network() -> None:
     assert set(nodes.ACTIVATIONS) == set(encoder.ACTIVATIONS)
     assert set(outputs.ACTIVATIONS) == set(heads.ACTIVATIONS)
-    assert set(outputs.POOLERS) == set(pooling.POOLERS)
 
 
 @pytest.mark.parametrize("name", heads.ACTIVATIONS)
