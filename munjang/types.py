@@ -1,7 +1,8 @@
 """Records that several folders share."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,8 @@ Doubles = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Ids = NDArray[np.int32]
 Bools = NDArray[np.bool_]
+Scalar: TypeAlias = str | int | float | bool
+Value: TypeAlias = Scalar | None  # of a metadata field; None where a row does not have it
 
 
 @dataclass(frozen=True)
@@ -55,9 +58,36 @@ class TokenIds:
 
 @dataclass(frozen=True)
 class Hit:
-    """One document of a ranking. `index` is its place in the list that was ranked."""
+    """A result of a ranking or of a search. Higher scores are better.
 
-    index: int
+    `CrossEncoder.rank` fills the first four fields, `Index.search` all but `scale`.
+    """
+
+    index: int  # place in the list that was ranked, from 0; of a search: among its candidates
     text: str
-    score: float
-    scale: str  # what the score is: "sigmoid" (0 to 1), "logit" (any number), or the activation's name
+    score: float  # decides the order: the retrieval's, a re-ranker's, or both combined
+    scale: str = ""  # of a ranking's scores: "sigmoid" (0 to 1), "logit" (any number), or the activation's name
+    id: str = ""
+    document_id: str = ""
+    start: int = 0  # where the passage stands in its document, in characters
+    end: int = 0
+    metadata: Mapping[str, Value] = field(default_factory=dict)
+    retrieval_score: float | None = None
+    rerank_score: float | None = None
+
+    @property
+    def retrieval_rank(self) -> int:
+        """Return its rank before re-ranking, from 1."""
+        return self.index + 1
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields of a search where it has an id, else those of a ranking, for JSON."""
+        names = SEARCH_FIELDS if self.id else RANKING_FIELDS
+        return {name: getattr(self, name) for name in names}
+
+
+RANKING_FIELDS = ("index", "text", "score", "scale")
+SEARCH_FIELDS = (
+    *("id", "document_id", "text", "start", "end", "metadata"),
+    *("score", "retrieval_score", "retrieval_rank", "rerank_score"),
+)

@@ -4,7 +4,7 @@ munjang rerank "수도가 어디야?" candidates.txt --model path/to/cross-encod
 """
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Literal
 
 from munjang.cli.options import option
@@ -42,5 +42,5 @@ def run(options: Options) -> int:
 
     scorer = CrossEncoder.load(options.model, device=options.device, dtype=options.dtype)
     for hit in scorer.rank(options.query, texts, options.k):
-        print(json.dumps(asdict(hit), ensure_ascii=False) if options.json else f"{hit.score:8.4f}  {hit.text}")
+        print(json.dumps(hit.as_dict(), ensure_ascii=False) if options.json else f"{hit.score:8.4f}  {hit.text}")
     return 0

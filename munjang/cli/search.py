@@ -6,7 +6,7 @@ munjang search "capital of Korea" --index notes-index --rerank path/to/cross-enc
 
 import json
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from munjang.cli.options import option
@@ -64,7 +64,7 @@ def run(options: Options) -> int:
         group = "passage" if options.passages else "document"
         hits = index.search(options.query, options.k, options.candidates, options.where, rerank, group, options.hybrid)
     for hit in hits:
-        print(json.dumps(asdict(hit), ensure_ascii=False) if options.json else shown(hit))
+        print(json.dumps(hit.as_dict(), ensure_ascii=False) if options.json else shown(hit))
     if not hits and not options.quiet:
         print("nothing was found", file=sys.stderr)
     return 0

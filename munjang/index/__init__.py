@@ -1,6 +1,6 @@
-"""Index: a model, a chunker and a store; texts in, hits out, re-ranked; export and import."""
+"""Index: a model, passages and a store; texts in, hits out, re-ranked; export and import."""
 
-from munjang.index.hits import Hit
 from munjang.index.index import Index, ModelMismatch
+from munjang.types import Hit
 
 __all__ = ["Hit", "Index", "ModelMismatch"]

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from itertools import islice
 
 from munjang.data.documents import Document
-from munjang.index.given import document_id
-from munjang.index.index import BATCH, Index
+from munjang.index.documents import document_id
+from munjang.index.index import BATCH_DOCUMENTS, Index
 from munjang.progress import Progress
 
 
@@ -30,7 +30,7 @@ def ingest(index: Index, documents: Iterable[Document], progress: bool | None = 
     num_added = num_there = 0
     source = iter(documents)
     with Progress(label="indexing", enabled=progress) as bar:
-        while some := list(islice(source, BATCH)):
+        while some := list(islice(source, BATCH_DOCUMENTS)):
             named = {each.id or document_id(each.text, each.metadata): each for each in some}
             hashed = [id for id, each in named.items() if each.id is None]
             there = {id for id, rows in index.store.passages(hashed).items() if rows}

@@ -11,7 +11,8 @@ import numpy as np
 from munjang.bi_encoder import DOCUMENT_PROMPTS, BiEncoder
 from munjang.data.vectors import matrix_of
 from munjang.errors import InputError
-from munjang.index.index import Index, stored_vectors
+from munjang.index.index import Index
+from munjang.index.schema import stored_vectors
 from munjang.progress import Progress
 from munjang.stores.arrow import Columns
 from munjang.stores.base import Store

@@ -1,4 +1,4 @@
-"""Ordering candidates once more with a cross-encoder: to a depth, with a share for the retrieval, within a time."""
+"""Re-ranking candidates with a cross-encoder: to a depth, weighted against the retrieval, within a time budget."""
 
 import math
 import time
@@ -9,20 +9,19 @@ import numpy as np
 
 from munjang.cross_encoder import CrossEncoder
 from munjang.errors import InputError
-from munjang.index.hits import Hit
-from munjang.types import Doubles
+from munjang.types import Doubles, Hit
 
-STRIDE = 32  # candidates of each query between two looks at the clock
+CLOCK_STRIDE = 32  # candidates of each query between two looks at the clock
 
 
 @dataclass(frozen=True)
 class Reranking:
-    """How to order once more.
+    """A cross-encoder and how to order with it.
 
-    `depth`: how many candidates of each query the cross-encoder reads (None: all). `weight`: its share of the final
-    order, 1 is all of it; below, scores of both are put on one scale (z-scores over the candidates) and added. None:
-    what the cross-encoder's folder states (`CrossEncoder.rerank_weight`), mostly 1. `budget_s`: after so many seconds
-    the rest keeps its retrieval order, behind what was read.
+    `depth`: how many candidates of each query it reads (None: all). `weight`: its weight in the final order; below 1,
+    both scores become z-scores over the candidates and their weighted sum decides. None: what the cross-encoder's
+    folder states (`CrossEncoder.rerank_weight`), mostly 1. `budget_s`: candidates that were not read after so many
+    seconds keep their retrieval order, behind those that were.
     """
 
     scorer: CrossEncoder
@@ -33,62 +32,69 @@ class Reranking:
     def __post_init__(self) -> None:
         if self.depth is not None and self.depth < 1:
             raise InputError(f"depth must be at least 1, not {self.depth}.")
-        if not 0 <= self.share <= 1:
-            raise InputError(f"weight is a share, 0 to 1, not {self.share}.")
+        if not 0 <= self.scorer_weight <= 1:
+            raise InputError(f"weight must be a number from 0 to 1, not {self.scorer_weight}.")
         if self.scorer.num_labels != 1:
             raise InputError(f"Re-ranking needs one score a pair; this model has {self.scorer.num_labels} labels.")
 
     @property
-    def share(self) -> float:
-        """Of the cross-encoder in the final order."""
+    def scorer_weight(self) -> float:
+        """Return the cross-encoder's weight in the final order: as given, else as its folder states."""
         return self.scorer.rerank_weight if self.weight is None else self.weight
 
-    def __call__(self, queries: Sequence[str], candidates: Sequence[Sequence[Hit]]) -> list[list[Hit]]:
-        """Every query's candidates in their new order. All pairs of all queries are packed together."""
+    def score(self, queries: Sequence[str], candidates: Sequence[Sequence[Hit]]) -> list[list[float]]:
+        """Return the logits of each query's candidates, in their order; fewer than candidates where time ran out.
+
+        The pairs of all queries are packed together.
+        """
         depth = max(map(len, candidates), default=0) if self.depth is None else self.depth
-        started = time.monotonic()
+        started_s = time.monotonic()
         logits: list[list[float]] = [[] for _ in queries]
-        stride = depth if self.budget_s is None else STRIDE
+        stride = depth if self.budget_s is None else CLOCK_STRIDE
         for start in range(0, depth, max(stride, 1)):
-            if self.budget_s is not None and start and time.monotonic() - started >= self.budget_s:
+            if self.budget_s is not None and start and time.monotonic() - started_s >= self.budget_s:
                 break
-            parts = [[hit.text for hit in hits[start : min(start + stride, depth)]] for hits in candidates]
-            ranked = self.scorer.rank_many(list(queries), parts, activation="Identity")
-            for found, hits in zip(logits, ranked, strict=True):
-                by_place = sorted(hits, key=lambda hit: hit.index)
-                found += [hit.score for hit in by_place]
-        pairs = zip(candidates, logits, strict=True)
-        return [ordered(hits, found, self.scorer.own_scores(found), self.share) for hits, found in pairs]
+            read = [hits[start : min(start + stride, depth)] for hits in candidates]
+            pairs = [(query, hit.text) for query, hits in zip(queries, read, strict=True) for hit in hits]
+            scores = iter(self.scorer.predict(pairs, activation="Identity").tolist())
+            for row, hits in zip(logits, read, strict=True):
+                row += [next(scores) for _ in hits]
+        return logits
+
+    def order(self, hits: Sequence[Hit], logits: Sequence[float]) -> list[Hit]:
+        """Return one query's candidates in their final order, by the logits of the first of them."""
+        return ordered(hits, logits, self.scorer.own_scores(logits), self.scorer_weight)
 
 
-def ordered(hits: Sequence[Hit], logits: Sequence[float], scores: Sequence[float], share: float) -> list[Hit]:
-    """Hits with the cross-encoder's scores in their new order; hits that it has not read follow as they came.
+def ordered(hits: Sequence[Hit], logits: Sequence[float], scores: Sequence[float], weight: float) -> list[Hit]:
+    """Sort hits by the cross-encoder's scores; hits that it has not read follow in the order they came.
 
-    Scores never contradict the order. Where all of it is the cross-encoder's they are its own. Where the retrieval has
-    a share they are those of both, brought to 0..1: they compare the candidates of one query and say nothing more, a
-    lone candidate's is 0.5. A hit that was not read has the lowest of those before it: no more is known of it.
+    Scores never contradict the order. With weight 1 they are the cross-encoder's own. Below, they are the combined
+    ones brought to 0..1: they compare the candidates of one query and say nothing more, a lone candidate's is 0.5. A
+    hit that was not read gets the lowest score of those before it: no more is known of it.
     """
     read = [replace(hit, rerank_score=score, score=score) for hit, score in zip(hits, scores, strict=False)]
-    if share < 1:
-        both = added(np.array(logits), np.array([hit.retrieval_score for hit in read]), share)
-        squeezed = (1 + np.tanh(both / 2)) / 2  # the sigmoid, in a form that can't overflow
-        read = [replace(hit, score=each) for hit, each in zip(read, squeezed.tolist(), strict=True)]
-    order = np.argsort([-hit.score for hit in read], kind="stable")  # what is no number comes last
+    if weight < 1:
+        retrieved = np.array([hit.retrieval_score for hit in read], np.float64)
+        combined = added(np.array(logits), retrieved, weight)
+        squeezed = (1 + np.tanh(combined / 2)) / 2  # the sigmoid, in a form that can't overflow
+        read = [replace(hit, score=score) for hit, score in zip(read, squeezed.tolist(), strict=True)]
+    order = np.argsort([-hit.score for hit in read], kind="stable")  # NaN comes last
     numbers = [hit.score for hit in read if not math.isnan(hit.score)]
-    rest = [replace(hit, score=min(numbers)) if numbers else hit for hit in hits[len(read) :]]
-    return [*(read[at] for at in order), *rest]
+    unread = [replace(hit, score=min(numbers)) if numbers else hit for hit in hits[len(read) :]]
+    return [*(read[at] for at in order), *unread]
 
 
-def added(logits: Doubles, retrieved: Doubles, share: float) -> Doubles:
-    """What one query's candidates are worth to a cross-encoder and a retrieval together: their z-scores, by share.
+def added(logits: Doubles, retrieved: Doubles, weight: float) -> Doubles:
+    """Combine the scores of one query's candidates: the weighted sum of the z-scores of logits and retrieval.
 
-    Those of the logits: after a sigmoid most candidates are 0, and there is nothing left to add (docs/log.md).
+    Logits, as after a sigmoid most candidates are 0 and nothing is left to add (docs/log.md).
     """
-    return share * standard(logits) + (1 - share) * standard(retrieved)
+    return weight * standard(logits) + (1 - weight) * standard(retrieved)
 
 
 def standard(values: Doubles) -> Doubles:
-    """In standard deviations from their mean; what is no number stays as it is."""
+    """Return z-scores: standard deviations from the mean of the finite values; NaN stays NaN."""
     finite = values[np.isfinite(values)]
     if not len(finite):
         return values

@@ -18,7 +18,8 @@ import numpy as np
 from munjang.bi_encoder import BiEncoder
 from munjang.data.files import read_lines, replacing
 from munjang.errors import InputError
-from munjang.index.index import BATCH, Index, schema_of, stored_vectors
+from munjang.index.index import BATCH_DOCUMENTS, Index
+from munjang.index.schema import schema_of, stored_vectors
 from munjang.progress import Progress
 from munjang.stores import open_store
 from munjang.stores.base import NoSuchStore, Rows
@@ -37,7 +38,7 @@ def export_rows(index: Index, path: Path, progress: bool | None = None) -> int:
         facts = {key: index.store.schema.facts[key] for key in ("model", "fingerprint")}
         head = {"kind": KIND, "dimension": index.store.schema.dimension, **facts}
         file.write(json.dumps(head) + "\n")
-        for rows in index.store.scan(BATCH):
+        for rows in index.store.scan(BATCH_DOCUMENTS):
             for line in _lines(rows):
                 file.write(json.dumps(line) + "\n")
             number += len(rows)
@@ -60,7 +61,7 @@ def import_rows(index: Index, path: Path, progress: bool | None = None) -> int:
         )
     number = 0
     with Progress(label="importing", enabled=progress) as bar:
-        while some := [json.loads(line) for line in islice(lines, BATCH)]:
+        while some := [json.loads(line) for line in islice(lines, BATCH_DOCUMENTS)]:
             rows = _rows(index, some)
             index.extend([dict(each) for each in rows.metadata])
             index.store.upsert(rows)
@@ -91,7 +92,7 @@ def reembed(
         new = open_store(place, schema, True, target)
     number = 0
     with Progress(old.count(), "embedding", progress) as bar:
-        for rows in old.scan(BATCH, with_vectors=False):
+        for rows in old.scan(BATCH_DOCUMENTS, with_vectors=False):
             there = set(new.get(rows.ids).ids)
             missing = [at for at, id in enumerate(rows.ids) if id not in there]
             if missing:

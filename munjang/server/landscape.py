@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from munjang.index import Index
-from munjang.stores.base import Value
 from munjang.tasks.terms_of_groups import STOP_WORDS
-from munjang.types import Array, Floats, Ints
+from munjang.types import Array, Floats, Ints, Value
 from munjang.vectors.kmeans import kmeans
 from munjang.vectors.principal import principal_components
 from munjang.vectors.similarity import unit

@@ -7,6 +7,7 @@ import numpy as np
 
 from munjang.cross_encoder import CrossEncoder
 from munjang.errors import InputError
+from munjang.index.rerank import Reranking
 from munjang.server.errors import Refused
 from munjang.server.lane import Part, Work
 
@@ -18,7 +19,7 @@ class Reranker:
         if scorer.num_labels != 1:
             raise InputError(f"{name} has {scorer.num_labels} labels; a re-ranker gives one score a pair.")
         self.name, self.scorer = name, scorer
-        self.share = scorer.rerank_weight  # read now: a folder that states no share is refused at the start
+        self.reranking = Reranking(scorer)  # here, so that a bad weight in its folder is refused at the start
 
     @property
     def num_at_once(self) -> int:

@@ -1,7 +1,7 @@
 """Our own routes: POST /search, and POST, DELETE and GET of documents."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -12,6 +12,7 @@ from munjang.server.embedder import Embedding
 from munjang.server.errors import Refused
 from munjang.server.schemas import DocumentIds, Documents, Search
 from munjang.server.service import Service, while_there
+from munjang.types import Hit
 
 DOCUMENTS_AT_ONCE = 32  # written between two looks at who else waits for the index
 
@@ -24,7 +25,7 @@ def routes(service: Service) -> APIRouter:
     async def search(request: Request, body: Search) -> Response:
         hits = await while_there(request, find(service, body))
         request.state.facts |= {"hits": len(hits)}
-        return Response(to_json({"hits": [asdict(hit) for hit in hits]}), media_type="application/json")
+        return Response(to_json({"hits": [hit.as_dict() for hit in hits]}), media_type="application/json")
 
     @router.post("/documents")
     async def add(request: Request, body: Documents) -> dict[str, Any]:
@@ -78,26 +79,22 @@ def routes(service: Service) -> APIRouter:
     return router
 
 
-async def find(service: Service, body: Search) -> list[Any]:
-    """Hits of a query: its vector and the pairs of re-ranking are packed with everybody else's."""
-    from munjang.index.hits import one_per_document
-    from munjang.index.rerank import ordered
-
+async def find(service: Service, body: Search) -> list[Hit]:
+    """Search as `Index.search` does, but let the batcher compute the query's vector and the re-ranker's pairs."""
     index = index_of(service)
     if body.rerank is False and body.rerank_weight is not None:
-        raise Refused("invalid", "rerank_weight is the share of a re-ranker; name it with rerank.")
+        raise Refused("invalid", "rerank_weight is the weight of a re-ranker; name it with rerank.")
     embedder = next(each for each in service.embedders if each.model is index.model)
     vectors, _ = await service.embed(embedder, [body.query], Embedding(role="query"), "query")
-    most = max(body.k, body.candidates)
-    query = body.query if body.hybrid else vectors[0]
-    found = partial(index.search, query, most, most, body.where, group="passage", hybrid=body.hybrid)
-    hits: list[Any] = await service.with_index(found)
+    asked = (body.query, body.k, body.candidates, body.where, body.group, body.hybrid, vectors)
+    found = await service.with_index(lambda: index.retrieve(*asked))
+    [hits], reranking, logits = found.hits, None, None
     if body.rerank is not False and hits:
         reranker = service.reranker(None if body.rerank is True else body.rerank)
-        share = reranker.share if body.rerank_weight is None else body.rerank_weight
+        reranking = replace(reranker.reranking, weight=body.rerank_weight)
         logits, _ = await service.score(reranker, body.query, [hit.text for hit in hits], "candidates")
-        hits = ordered(hits, logits, reranker.scorer.own_scores(logits), share)
-    return (one_per_document(hits) if body.group == "document" else hits)[: body.k]
+    finished: list[Hit] = index.finish(found, reranking, None if logits is None else [logits])
+    return finished
 
 
 def _write(index: Any, documents: Sequence[Any]) -> list[str]:

@@ -6,16 +6,15 @@ tests/contracts/stores holds it to everything below.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol
 
 from munjang.errors import InputError, MunjangError
-from munjang.stores.filters import Filter, Scalar
-from munjang.types import Array, Floats
+from munjang.stores.filters import Filter
+from munjang.types import Array, Floats, Value
 
 if TYPE_CHECKING:
     from munjang.stores.arrow import Columns
 
-Value: TypeAlias = Scalar | None  # of a metadata field; None where a row does not have it
 KINDS = ("text", "int", "float", "bool")  # of metadata fields
 
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from munjang.errors import InputError, unknown
-from munjang.stores.base import KINDS, Abilities, NoSuchStore, Rows, Schema, Value
+from munjang.stores.base import KINDS, Abilities, NoSuchStore, Rows, Schema
 from munjang.stores.filters import RESERVED, plain_text
-from munjang.types import Floats
+from munjang.types import Floats, Value
 from munjang.vectors.similarity import check_vectors
 
 DTYPES = {"float32": np.float32, "float16": np.float16, "int8": np.int8, "binary": np.uint8}

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from munjang.stores.base import Value
-from munjang.stores.filters import And, Compare, Filter, In, IsNull, Like, Not, Or, Scalar, matches
-from munjang.types import Array, Bools, Ints
+from munjang.stores.filters import And, Compare, Filter, In, IsNull, Like, Not, Or, matches
+from munjang.types import Array, Bools, Ints, Scalar, Value
 
 Truth = tuple[Bools, Bools]  # which rows are true, which are false; the rest is unknown
 COMPARE = {

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from munjang.errors import InputError, unknown
+from munjang.types import Scalar
 
-Scalar: TypeAlias = str | int | float | bool
 RESERVED = {"id": "text", "document_id": "text"}  # every row has them, beside its metadata
 MAX_DEPTH = 64  # parentheses and nots inside each other
 MAX_VALUES = 1_000  # of one `in`

@@ -13,7 +13,7 @@ import numpy as np
 
 from munjang.errors import InputError
 from munjang.stores.arrow import Columns
-from munjang.stores.base import Abilities, Found, Rows, Schema, Value
+from munjang.stores.base import Abilities, Found, Rows, Schema
 from munjang.stores.bm25 import Postings
 from munjang.stores.checks import DTYPES, NEEDS_FULL, asked, check_fields, check_queries, check_rows, check_schema
 from munjang.stores.columns import Buffer, Column, rows_that_fit
@@ -22,7 +22,7 @@ from munjang.stores.exact_gpu import OnGpu
 from munjang.stores.filters import RESERVED, Filter, check
 from munjang.stores.loading import as_rows, check_columns
 from munjang.stores.scoring import best, rescored
-from munjang.types import Array, Bools, Floats, Ints
+from munjang.types import Array, Bools, Floats, Ints, Value
 
 ABILITIES = Abilities(
     vectors=("float32", "float16", "int8", "binary"), metrics=("cosine", "dot", "euclidean"), has_terms=True

@@ -9,7 +9,8 @@ numbers, which is exact at both ends of 64 bits.
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 
-from munjang.stores.filters import RESERVED, And, Compare, Filter, In, IsNull, Like, Not, Or, Scalar
+from munjang.stores.filters import RESERVED, And, Compare, Filter, In, IsNull, Like, Not, Or
+from munjang.types import Scalar
 
 NEVER, ALWAYS = '(id == "")', '(id != "")'  # no id is empty
 ESCAPES = str.maketrans({'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"})

@@ -18,9 +18,9 @@ from munjang.stores.filters import (
     Like,
     Not,
     Or,
-    Scalar,
     fit,
 )
+from munjang.types import Scalar
 
 MAX_LENGTH = 10_000  # characters of a filter
 TOKEN = re.compile(

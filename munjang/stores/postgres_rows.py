@@ -13,8 +13,8 @@ import numpy as np
 from munjang.errors import InputError
 from munjang.stores.base import Rows, Schema
 from munjang.stores.checks import DTYPES, NEEDS_FULL
-from munjang.stores.filters import And, Compare, Filter, In, IsNull, Like, Not, Or, Scalar
-from munjang.types import Array
+from munjang.stores.filters import And, Compare, Filter, In, IsNull, Like, Not, Or
+from munjang.types import Array, Scalar
 
 if TYPE_CHECKING:
     from psycopg import Connection

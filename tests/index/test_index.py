@@ -12,7 +12,7 @@ from munjang.bi_encoder import BiEncoder
 from munjang.cross_encoder import CrossEncoder
 from munjang.errors import CheckpointError, InputError
 from munjang.index import Index, ModelMismatch
-from munjang.index.hits import fuse
+from munjang.index.candidates import fuse
 from munjang.index.rerank import Reranking
 from munjang.stores.base import Found, NoSuchStore
 from tests.texts import ENGLISH, KOREAN
@@ -81,7 +81,7 @@ def test_reranked_order_is_the_cross_encoders(index: Index, scorer: CrossEncoder
     assert [hit.retrieval_rank for hit in kept] == list(range(1, 25))
 
 
-def test_a_re_ranker_may_ask_for_a_share(index: Index, make: Callable[..., Path], tmp_path: Path) -> None:
+def test_a_re_ranker_may_state_its_weight(index: Index, make: Callable[..., Path], tmp_path: Path) -> None:
     tiny_cross = make("bert", kind="cross", num_labels=1)
     shutil.copytree(tiny_cross, tmp_path / "half")
     config = json.loads((tmp_path / "half/config.json").read_text(encoding="utf-8"))
@@ -91,7 +91,8 @@ def test_a_re_ranker_may_ask_for_a_share(index: Index, make: Callable[..., Path]
     hits = index.search(TEXTS[5], k=24, rerank=half)
     logits = half.predict([(TEXTS[5], hit.text) for hit in hits], activation="Identity").astype(np.float64)
     both = [
-        (values - values.mean()) / values.std() for values in (logits, np.array([hit.retrieval_score for hit in hits]))
+        (values - values.mean()) / values.std()
+        for values in (logits, np.array([hit.retrieval_score for hit in hits], np.float64))
     ]
     wanted = (both[0] + both[1]) / 2
     assert list(np.argsort(-wanted, kind="stable")) == list(range(24))
@@ -153,7 +154,7 @@ def test_ready_vectors(model: BiEncoder) -> None:
 def test_bad_input(index: Index, model: BiEncoder) -> None:
     with pytest.raises(InputError, match="twice"):
         index.add(["a", "b"], ["x", "x"])
-    with pytest.raises(InputError, match="not empty"):
+    with pytest.raises(InputError, match="non-empty"):
         index.add(["a"], [""])
     with pytest.raises(InputError, match="year"):
         index.add(["a"], ["new"], [{"year": "two thousand"}])
@@ -184,3 +185,17 @@ def test_another_model_is_refused(make: Callable[..., Path], model: BiEncoder, t
         Index.open(folder, make("bert", pooling="max"))
     with Index.open(folder) as again:
         assert again.search(TEXTS[0], k=1)[0].text == TEXTS[0]
+
+
+def test_a_search_is_finishing_what_was_retrieved(index: Index, model: BiEncoder, scorer: CrossEncoder) -> None:
+    """With vectors and logits that someone else computed, as a server does."""
+    query, reranking = TEXTS[5], Reranking(scorer, weight=0.5)
+    found = index.retrieve(query, 5, 12, "year > 2001", vectors=model.encode_query([query]))
+    (hits,) = found.hits
+    assert [hit.retrieval_rank for hit in hits] == list(range(1, 13))
+    logits = scorer.predict([(query, hit.text) for hit in hits], activation="Identity").tolist()
+    assert reranking.score([query], [hits]) == [pytest.approx(logits, abs=1e-5)]
+    assert index.finish(found, reranking, [logits]) == index.search(query, 5, 12, "year > 2001", rerank=reranking)
+    assert index.finish(found) == index.search(query, 5, 12, "year > 2001") == hits[:5]
+    with pytest.raises(InputError, match="give a text, not a vector"):
+        index.search(model.encode(query), rerank=scorer)

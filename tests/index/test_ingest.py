@@ -17,7 +17,7 @@ def index(tiny_bert: Path) -> Iterator[Index]:
 
 
 def test_the_same_again_changes_nothing(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ingesting, "BATCH", 3)
+    monkeypatch.setattr(ingesting, "BATCH_DOCUMENTS", 3)
     documents = [Document(f"text {n}", metadata={"n": n}) for n in range(8)]
     first = ingest(index, documents, progress=False)
     assert (first.num_added, first.num_there) == (8, 0)
@@ -28,7 +28,7 @@ def test_the_same_again_changes_nothing(index: Index, monkeypatch: pytest.Monkey
 
 
 def test_an_interrupted_run_goes_on(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ingesting, "BATCH", 3)
+    monkeypatch.setattr(ingesting, "BATCH_DOCUMENTS", 3)
     documents = [Document(f"text {n}") for n in range(8)]
 
     def breaking() -> Iterator[Document]:

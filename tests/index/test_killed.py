@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from munjang.cli import main
-from munjang.index.index import BATCH
+from munjang.index.index import BATCH_DOCUMENTS
 from munjang.stores import open_store
 from munjang.stores.base import NoSuchStore
 
-NUM_ROWS = 3 * BATCH + 100
+NUM_ROWS = 3 * BATCH_DOCUMENTS + 100
 
 
 def rows_in(place: Path) -> list[str]:
@@ -44,7 +44,7 @@ def test_killed_and_run_again(tmp_path: Path, tiny_bert: Path, points: tuple[int
         assert process.returncode == -signal.SIGKILL
         found = rows_in(place)
         assert len(set(found)) == len(found)
-        assert len(found) % BATCH == 0  # whole batches only
+        assert len(found) % BATCH_DOCUMENTS == 0  # whole batches only
         counts.append(len(found))
     assert counts == sorted(counts)
     assert counts[-1] < NUM_ROWS

@@ -5,15 +5,18 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from munjang.index.hits import Hit
 from munjang.index.rerank import added, ordered
+from munjang.types import Hit
 
 NAN = float("nan")
 
 
 def found(scores: Sequence[float]) -> list[Hit]:
     """What a retrieval found, best first, with these scores."""
-    return [Hit(f"p{n}", f"d{n}", "", 0, 0, {}, score, score, n) for n, score in enumerate(scores, 1)]
+    return [
+        Hit(n, "", score, id=f"p{n + 1}", document_id=f"d{n + 1}", retrieval_score=score)
+        for n, score in enumerate(scores)
+    ]
 
 
 def sigmoid(logits: Sequence[float]) -> list[float]:
@@ -30,14 +33,14 @@ def test_added_by_hand() -> None:
     np.testing.assert_allclose(added(np.array([1.0, NAN, 3.0]), np.array([1.0, 1.0, 1.0]), 1.0), [-1, NAN, 1])
 
 
-@pytest.mark.parametrize("share", [0.0, 0.3, 0.5, 1.0])
+@pytest.mark.parametrize("weight", [0.0, 0.3, 0.5, 1.0])
 @pytest.mark.parametrize("num_read", [0, 1, 2, 7, 12])
-def test_scores_never_contradict_the_order(share: float, num_read: int) -> None:
+def test_scores_never_contradict_the_order(weight: float, num_read: int) -> None:
     """Cosines of 0.9 behind logits of -8, which are 0.0003 to the cross-encoder: the scores say so too."""
     hits = found(np.linspace(0.9, 0.8, 12).tolist())
     draws = np.random.default_rng(num_read)
     logits = (draws.normal(size=num_read) * 3 - 8).tolist()
-    again = ordered(hits, logits, sigmoid(logits), share)
+    again = ordered(hits, logits, sigmoid(logits), weight)
     assert [hit.score for hit in again] == sorted((hit.score for hit in again), reverse=True)
     assert sorted(hit.id for hit in again) == sorted(hit.id for hit in hits)
     assert all(hit.rerank_score is not None for hit in again[:num_read])
@@ -59,13 +62,13 @@ def test_a_lone_candidate_is_on_the_scale_of_all_others() -> None:
     assert (all_its_own.score, all_its_own.rerank_score) == (0.98, 0.98)
 
 
-@pytest.mark.parametrize("share", [0.5, 1.0])
-def test_scores_that_are_no_numbers_come_last(share: float) -> None:
+@pytest.mark.parametrize("weight", [0.5, 1.0])
+def test_scores_that_are_no_numbers_come_last(weight: float) -> None:
     """They take no other candidate's score away."""
     scores = [0.1, NAN, 0.3, 0.2, NAN]
-    again = ordered(found([0.9] * 5), scores, scores, share)
+    again = ordered(found([0.9] * 5), scores, scores, weight)
     assert [hit.retrieval_rank for hit in again] == [3, 4, 1, 2, 5]
     assert np.isnan([hit.score for hit in again]).tolist() == [False, False, False, True, True]
-    (_, unread) = ordered(found([0.9, 0.8]), [NAN], [NAN], share)
+    (_, unread) = ordered(found([0.9, 0.8]), [NAN], [NAN], weight)
     assert unread.score == 0.8
-    assert ordered([], [], [], share) == []
+    assert ordered([], [], [], weight) == []

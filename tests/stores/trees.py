@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from random import Random
 
-from munjang.stores.base import Value
-from munjang.stores.filters import COMPARISONS, And, Compare, Filter, In, IsNull, Like, Not, Or, Scalar
+from munjang.stores.filters import COMPARISONS, And, Compare, Filter, In, IsNull, Like, Not, Or
+from munjang.types import Scalar, Value
 
 WORDS = [
     "",
