@@ -17,7 +17,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 PYTHON = ROOT / ".venv-peers/milvus/bin/python"
-TESTS = ["tests/contracts/stores", "tests/stores/test_milvus.py"]
+TESTS = ["tests/contracts/stores", "tests/stores/milvus"]
 # Runs in that venv: a server in a folder of its own, the tests against it, and what was installed.
 INSIDE = """
 import importlib.metadata, json, os, subprocess, sys

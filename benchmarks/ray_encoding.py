@@ -39,7 +39,7 @@ from munjang.scale.worker import Done, Worker, table_of
 from munjang.stores import open_store
 from munjang.stores.arrow import Columns
 from munjang.stores.base import Schema
-from munjang.stores.loading import as_rows
+from munjang.stores.memory.store import as_rows
 
 ROUNDS = 3
 DIMENSION = 384

@@ -14,8 +14,8 @@ MunjangError                 Base of every error that Munjang raises on purpose
 ├── Closed                   The server is shutting down; in munjang.server
 ├── Refused                  A request that gets an error for an answer; in munjang.server
 ├── Full                     The queue is full; in munjang.server
-└── StoreError               The engine behind an index refused something or went away; in munjang.stores
-    └── NoSuchStore          There is no store of that name at that place; in munjang.stores (also InputError)
+└── StoreError               The engine rejected the operation or is unavailable; in munjang.stores
+    └── NoSuchStore          There is no store of that name at that location; in munjang.stores (also InputError)
 """
 
 from collections.abc import Iterable, Sequence

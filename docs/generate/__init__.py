@@ -5,7 +5,7 @@ To add a part: a function `(root, document) -> Markdown` in a file here and a li
 
 from pathlib import Path
 
-from docs.generate import additions, commands, errors, facts, folders, int8, objectives, scores, speed
+from docs.generate import additions, commands, errors, facts, folders, int8, objectives, scores, speed, stores
 from docs.generate.part import Block, Fact, Stale
 
 READMES = ("README.md", "README.ko.md")
@@ -23,6 +23,7 @@ PARTS: tuple[Block | Fact, ...] = (
     Block("objectives", ("docs/training.md",), objectives.table),
     Block("errors", ("docs/guide.md",), errors.fenced),
     Block("int8", ("docs/guide.md",), int8.table),
+    Block("stores", ("docs/guide.md",), stores.table),
     Block("tree", ("munjang/errors.py",), errors.tree, start="as one tree.\n\n", end='\n"""\n'),
     *facts.FACTS,  # last: sizes of models count their cards
 )

@@ -10,7 +10,7 @@ ADDITIONS: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...] = (
     ("pooling", "munjang/nn/pooling.py", (("munjang/nn/pooling.py", "POOLERS"),)),
     ("objective", "munjang/objectives/<name>.py", (("munjang/objectives/__init__.py", "OBJECTIVES"),)),
     ("family (architecture)", "munjang/nn/families/<name>.py", (("munjang/nn/families/__init__.py", "FAMILIES"),)),
-    ("store", "munjang/stores/<name>.py", (("munjang/stores/__init__.py", "STORES"),)),
+    ("store", "munjang/stores/<name>/", (("munjang/stores/__init__.py", "STORES"),)),
     ("kind of evaluation", "munjang/evaluation/kinds/<name>.py", (("munjang/evaluation/kinds/__init__.py", "KINDS"),)),
     ("task", "munjang/tasks/<name>/", ()),
     (

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from munjang.cli.options import option
 from munjang.errors import InputError
+from munjang.stores import LASTING_LOCATIONS
 
 if TYPE_CHECKING:
     from munjang.index import Index
@@ -31,7 +32,7 @@ class Options:
     action: Literal["build", "add", "delete", "info", "compact", "export", "import", "reembed"] = option(
         "build, add, delete, info, compact, export, import or reembed", is_positional=True, metavar="ACTION"
     )
-    place: str = option("a folder, postgresql://..., milvus+http://..., milvus-lite:PATH", is_positional=True)
+    place: str = option(LASTING_LOCATIONS, is_positional=True)
     inputs: tuple[str, ...] = option(
         "files and folders of documents; for delete, ids; for export and import, a file or a folder of encode --ray",
         default=(),

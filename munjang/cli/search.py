@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from munjang.cli.options import option
 from munjang.errors import InputError
+from munjang.stores import LASTING_LOCATIONS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +25,7 @@ class Options:
         is_positional=True,
         metavar="FILE",
     )
-    index: str | None = option("look in this index instead: a folder, postgresql://..., milvus-lite:...", default=None)
+    index: str | None = option(f"look in this index instead: {LASTING_LOCATIONS}", default=None)
     name: str = option("name of the index at that place", default="default")
     model: str | None = option(
         "folder or Hub name of the model (default: the bundled one; an index knows its own)", default=None, short="-m"

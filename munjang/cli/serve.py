@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from munjang.cli.options import option
 from munjang.errors import InputError, MissingExtra, TruncationWarning
+from munjang.stores import LOCATIONS
 
 if TYPE_CHECKING:
     from munjang.server.rules import Rules
@@ -36,7 +37,7 @@ class Options:
         metavar="NAME=PATH",
     )
     reranker: tuple[str, ...] = option("cross-encoders, given the same way", default=(), metavar="NAME=PATH")
-    index: str | None = option("an index to search in: a folder, memory:, postgresql://...", default=None)
+    index: str | None = option(f"an index to search in: {LOCATIONS}", default=None)
     index_name: str = option("name of the index at that place", default="default")
     host: str = option("address to listen at", default="127.0.0.1")
     port: int = option("port to listen at; 0 is any free one", default=8080)

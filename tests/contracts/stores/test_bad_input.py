@@ -45,7 +45,7 @@ def test_hostile_ids_and_texts(place: Place) -> None:
         assert store.search(make_queries(1), 20, Compare("id", "=", each))[0].ids == [each]
         assert store.count(Like(each, each)) == 1
     assert store.passages([f"d{each}" for each in HOSTILE]) == {f"d{each}": [each] for each in HOSTILE}
-    with pytest.raises(InputError, match="is there already"):
+    with pytest.raises(InputError, match="exists already"):
         store.add(replace(rows, document_ids=rows.ids))
     assert store.delete([f"d{each}" for each in HOSTILE]) == len(HOSTILE)
     assert store.count() == 0
@@ -58,7 +58,7 @@ def test_hostile_ids_and_texts(place: Place) -> None:
         ({"texts": ["a\0b"]}, "NUL"),
         ({"document_ids": ["a\0b"]}, "NUL"),
         ({"texts": ["\ud800"]}, "surrogate"),
-        ({"ids": [""]}, "not empty"),
+        ({"ids": [""]}, "non-empty"),
         ({"texts": ["a", "b"]}, "1 ids but 2 texts"),
         ({"vectors": None}, "need vectors"),
         ({"vectors": np.zeros((1, WIDTH + 1), np.float32)}, "given are float32"),
@@ -87,8 +87,8 @@ def test_a_schema_that_does_not_fit(place: Place) -> None:
     for changes, message in [
         ({"metric": "cosin"}, "Unknown metric"),
         ({"vectors": "int7"}, "Unknown kind of vectors"),
-        ({"dimension": 0}, "components, not 0"),
-        ({"fields": {"id": "text"}}, "'id' is what every row has"),
+        ({"dimension": 0}, "dimensions, not 0"),
+        ({"fields": {"id": "text"}}, "'id' is a column of every row"),
         ({"fields": {"": "text"}}, "needs a name"),
         ({"fields": {"a\0": "text"}}, "NUL"),
         ({"fields": {"a": "date"}}, "Unknown kind of the metadata field 'a'"),

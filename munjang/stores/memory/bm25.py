@@ -1,4 +1,4 @@
-"""BM25 over words that are cut already: an inverted index in memory.    N rows.
+"""BM25 over texts that are split into words already: an inverted index in memory.    N rows.
 
 score = sum over the query's words of  idf * tf * (k1 + 1) / (tf + k1 * (1 - b + b * length / mean length)),
 idf = ln(1 + (N - n + 0.5) / (n + 0.5)), n rows of N have the word (Robertson and Zaragoza 2009, as in Lucene).
@@ -9,7 +9,7 @@ from collections import Counter
 
 import numpy as np
 
-from munjang.stores.columns import Buffer
+from munjang.stores.memory.columns import Buffer
 from munjang.types import Bools, Doubles
 
 K1, B = 1.2, 0.75
@@ -33,7 +33,7 @@ class Postings:
         self._lengths.append([len(words) for words in words_of_rows])
 
     def scores(self, query: str, is_alive: Bools) -> Doubles:
-        """Of every row; 0 where no word of the query occurs. Rows that are gone count for nothing."""
+        """Score every row; 0 where no word of the query occurs. Rows that are gone count for nothing."""
         num_rows = len(is_alive)
         scores_N = np.zeros(num_rows)
         lengths = self._lengths.rows[:num_rows]

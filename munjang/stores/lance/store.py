@@ -1,4 +1,4 @@
-"""LanceDB: a folder on disk, whose every change is one commit.    N rows, Q queries, D components.
+"""LanceDB: a folder on disk, whose every change is one commit.    N rows, Q queries, D dimensions.
 
 Searching is exact until `compact` builds an index of the vectors, from INDEX_ROWS rows on. Rows that came after it are
 searched too. Candidates are scored once more with the full vectors, so int8 and binary ones only choose the index:
@@ -6,7 +6,6 @@ scalar quantization for int8, RaBitQ's bits for binary.
 """
 
 import json
-import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,26 +14,37 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import lancedb
 import numpy as np
+import pyarrow as pa
+from lancedb.expr import col, lit
 
-from munjang.errors import InputError, MissingExtra
+from munjang.errors import InputError
 from munjang.stores.arrow import Columns
 from munjang.stores.base import Abilities, Found, Rows, Schema, StoreError
-from munjang.stores.checks import agreed, asked, check_fields, check_queries, check_rows, check_schema
+from munjang.stores.checks import agreed, asked, check_columns, check_fields, check_queries, check_rows, check_schema
 from munjang.stores.filters import Filter, check
-from munjang.stores.lance_folder import Folder, Record
-from munjang.stores.lance_recent import MAX_ROWS, Recent
-from munjang.stores.lance_search import Nearest, by_words
-from munjang.stores.lance_table import build_index, create_table, engine, missing_indexes, probes
-from munjang.stores.loading import check_columns
+from munjang.stores.lance.rows import (
+    arrow_schema,
+    columns_to_arrow,
+    field_columns,
+    from_arrow,
+    read_columns,
+    rows_of,
+    to_arrow,
+)
+from munjang.stores.lance.search import Nearest, by_words, expression
+from munjang.stores.lance.table import Folder, Record, build_index, create_table, engine, missing_indexes, probes
 from munjang.types import Floats
 
 ABILITIES = Abilities(
     vectors=("float32", "float16", "int8", "binary"), metrics=("cosine", "dot", "euclidean"), has_terms=True
 )
-MAX_IDS = 1_000  # of one expression
+MAX_IDS = 1_000  # in one expression
 MAX_FRAGMENTS = 100  # every add leaves one, and a read opens them all
-KEEP_VERSIONS = timedelta(hours=1)  # for those who are still reading them
+VERSION_LIFETIME = timedelta(hours=1)  # for those who are still reading them
+MAX_RECENT_ROWS, MAX_RECENT_CHARS = 1_000, 1_000_000
+SQL_TYPES = {"string": "string", "int64": "bigint", "double": "double", "bool": "boolean"}
 
 
 class LanceStore:
@@ -49,26 +59,20 @@ class LanceStore:
         self._recent = Recent()
         with engine(f"The store in {folder.path} can't be opened"):
             self._table = database.open_table(folder.name)
-            self._writer = database.open_table(
-                folder.name
-            )  # a handle waits for its own writes, so readers have another
+            # a handle waits for its own writes, so readers have another
+            self._writer = database.open_table(folder.name)
         self._refresh()
 
     @classmethod
     def open(cls, location: str, schema: Schema | None, create: bool, name: str) -> "LanceStore":
-        """The store of this name in a folder; a new one if there is none and a schema is given."""
-        os.environ.setdefault("LANCEDB_LOG", "error")  # its warnings are about the engine, not about what people did
-        try:
-            import lancedb
-        except ImportError as error:
-            raise MissingExtra("lancedb", "lance", "A store in a folder") from error
+        """Open the store of this name in a folder, or create it."""
         folder = Folder(Path(location), name)
         record = folder.read()
         if record is None:
             new = asked(schema, create, location)
             check_schema(new, ABILITIES, "LanceDB")
             with folder.writing():
-                record = folder.read() or create_table(lancedb, folder, new)  # another process may have been faster
+                record = folder.read() or create_table(folder, new)  # another process may have been faster
         agreed(record.schema, schema, location)
         with engine(f"The folder {location} can't be opened"):
             database = lancedb.connect(folder.path)
@@ -79,7 +83,7 @@ class LanceStore:
         return self._record.schema
 
     def _refresh(self) -> Any:
-        """The table as it is now, whoever changed it last."""
+        """Return the table as it is now, whoever changed it last."""
         with self._lock:
             stamp = self._folder.stamp()
             if stamp != self._stamp:
@@ -103,32 +107,24 @@ class LanceStore:
                 yield self._writer
 
     def _drop_strays(self, table: Any) -> None:
-        """Columns of a run that died while it added fields: rows without them would be refused."""
-        from munjang.stores.lance_rows import arrow_schema
-
+        """Drop columns of a run that died while it added fields: rows without them would be refused."""
         strays = set(table.schema.names) - set(arrow_schema(self.schema, self._record.numbers).names)
         if strays:
             table.drop_columns(sorted(strays))
 
     def _expression(self, where: Filter) -> Any:
-        from munjang.stores.lance_where import expression
-
         check(where, self.schema.fields)
         return expression(where, self._record.numbers, self.schema.fields)
 
     def extend(self, fields: Mapping[str, str]) -> None:
-        from munjang.stores.lance_rows import field_columns
-
         with self._writing() as table:
             new = check_fields(fields, self.schema.fields)
             if not new:
                 return
             numbers = {name: number for number, name in enumerate(new, len(self.schema.fields))}
-            casts = {"string": "string", "int64": "bigint", "double": "double", "bool": "boolean"}
             columns = field_columns(new, numbers)
-            table.add_columns(
-                {c.name: "false" if c.name[:4] == "has_" else f"cast(null as {casts[str(c.type)]})" for c in columns}
-            )
+            nulls = {column.name: f"cast(null as {SQL_TYPES[str(column.type)]})" for column in columns}
+            table.add_columns({name: "false" if name.startswith("has_") else null for name, null in nulls.items()})
             schema = replace(self.schema, fields={**self.schema.fields, **new})
             self._write(replace(self._record, schema=schema, numbers={**self._record.numbers, **numbers}))
 
@@ -143,10 +139,10 @@ class LanceStore:
     def add(self, rows: Rows) -> None:
         with self._writing() as table:
             check_rows(rows, self.schema, ABILITIES)
-            there = set(self._select(table, "id", rows.ids, ["id"]).column("id").to_pylist()) if len(rows) else set()
+            known = set(self._select(table, "id", rows.ids, ["id"]).column("id").to_pylist()) if len(rows) else set()
             for row_id in rows.ids:
-                if row_id in there:
-                    raise InputError(f"The id {row_id!r} is there already; upsert replaces it.")
+                if row_id in known:
+                    raise InputError(f"The id {row_id!r} exists already; upsert replaces it.")
             if len(rows):
                 table.add(self._arrow(rows))
                 self._tidy(table)
@@ -155,30 +151,25 @@ class LanceStore:
         with self._writing() as table:
             check_rows(rows, self.schema, ABILITIES)
             if len(rows):
-                merge = table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
-                merge.execute(self._arrow(rows))
+                _merge(table, self._arrow(rows))
                 self._tidy(table)
 
     def load(self, columns: Columns, is_new: bool) -> None:
-        from munjang.stores.lance_bulk import columns_to_arrow
-
         with self._writing() as table:
             check_columns(columns, self.schema)
             rows = columns_to_arrow(columns, self.schema, self._record.numbers)
             if is_new:
                 table.add(rows)
             elif len(columns):
-                table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(rows)
+                _merge(table, rows)
             self._tidy(table)
 
     def _arrow(self, rows: Rows) -> Any:
-        from munjang.stores.lance_rows import to_arrow
-
         return to_arrow(rows, self.schema, self._record.numbers)
 
     def _tidy(self, table: Any) -> None:
         if table.stats()["fragment_stats"]["num_small_fragments"] > MAX_FRAGMENTS:
-            table.optimize(cleanup_older_than=KEEP_VERSIONS)
+            table.optimize(cleanup_older_than=VERSION_LIFETIME)
 
     def delete(self, document_ids: Sequence[str]) -> int:
         return self._delete("document_id", document_ids)
@@ -187,20 +178,16 @@ class LanceStore:
         return self._delete("id", ids)
 
     def _delete(self, key: str, values: Sequence[str]) -> int:
-        """In one commit; an expression of all values, however many."""
-        from lancedb.expr import col, lit
-
+        """Delete rows in one commit: by one expression of all values, however many."""
         wanted = sorted(set(values))
         with self._writing() as table:
-            num_there = self._select(table, key, wanted, ["has_id"]).num_rows if wanted else 0
-            if num_there:
-                table.delete(col(key).isin([lit(each) for each in wanted]))
-        return num_there
+            num_rows = self._select(table, key, wanted, ["has_id"]).num_rows if wanted else 0
+            if num_rows:
+                table.delete(col(key).isin([lit(value) for value in wanted]))
+        return num_rows
 
     def _select(self, table: Any, key: str, values: Sequence[str], columns: list[str]) -> Any:
-        """These columns of the rows whose id or document is listed."""
-        import pyarrow as pa
-        from lancedb.expr import col, lit
+        """Read these columns of the rows whose id or document is listed."""
 
         tables, values = [], list(dict.fromkeys(values))
         for start in range(0, max(len(values), 1), MAX_IDS):
@@ -209,27 +196,25 @@ class LanceStore:
         return pa.concat_tables(tables)
 
     def get(self, ids: Sequence[str], with_vectors: bool = False) -> Rows:
-        from munjang.stores.lance_rows import from_arrow, read_columns, rows_of
-
         table = self._refresh()
-        if not with_vectors and (known := self._recent.get(self._stamp, ids)) is not None:
-            return rows_of(list(ids), [text for text, _ in known], [rest for _, rest in known])
+        if not with_vectors and (recent := self._recent.get(self._stamp, ids)) is not None:
+            return rows_of(list(ids), [text for text, _ in recent], [rest for _, rest in recent])
         schema = self.schema
         with engine("LanceDB can't read"):
             read = self._select(table, "id", ids, read_columns(schema, with_vectors))
-        place_of = {row_id: place for place, row_id in enumerate(read.column("id").to_pylist())}
-        places = np.array([place_of[each] for each in ids if each in place_of], np.int64)
-        return from_arrow(read.take(places), schema, with_vectors)
+        row_of = {row_id: row for row, row_id in enumerate(read.column("id").to_pylist())}
+        wanted = np.array([row_of[row_id] for row_id in ids if row_id in row_of], np.int64)
+        return from_arrow(read.take(wanted), schema, with_vectors)
 
     def passages(self, document_ids: Sequence[str]) -> dict[str, list[str]]:
         table = self._refresh()
-        found: dict[str, list[tuple[int, str]]] = {document_id: [] for document_id in document_ids}
+        starts: dict[str, list[tuple[int, str]]] = {document_id: [] for document_id in document_ids}
         with engine("LanceDB can't read"):
             rows = self._select(table, "document_id", document_ids, ["id", "rest"]).to_pylist()
         for row in rows:
             document_id, start, *_ = json.loads(row["rest"])
-            found[document_id].append((start, row["id"]))
-        return {document_id: [row_id for _, row_id in sorted(places)] for document_id, places in found.items()}
+            starts[document_id].append((start, row["id"]))
+        return {document_id: [row_id for _, row_id in sorted(pairs)] for document_id, pairs in starts.items()}
 
     def count(self, where: Filter | None = None) -> int:
         table = self._refresh()
@@ -240,8 +225,6 @@ class LanceStore:
             return sum(batch.num_rows for batch in query.to_batches())
 
     def scan(self, batch_rows: int = 4096, with_vectors: bool = True) -> Iterator[Rows]:
-        from munjang.stores.lance_rows import from_arrow, read_columns
-
         table = self._refresh()
         schema = self.schema
         with engine("LanceDB can't read"):  # now, not when the first batch is asked for
@@ -254,14 +237,12 @@ class LanceStore:
         )
 
     def search(self, queries_QD: Floats, k: int, where: Filter | None = None) -> list[Found]:
-        from munjang.stores.lance_rows import read_columns
-
         table = self._refresh()
         stamp = self._stamp  # before anything is read
         queries_QD = check_queries(queries_QD, self.schema, k)
         expression = None if where is None else self._expression(where)
         # whole rows: they are asked for next, and cost little more than their ids
-        columns = read_columns(self.schema, False) if len(queries_QD) * k <= MAX_ROWS else ["id"]
+        columns = read_columns(self.schema, False) if len(queries_QD) * k <= MAX_RECENT_ROWS else ["id"]
 
         def keep(rows: Any) -> None:
             if len(columns) > 1:
@@ -283,13 +264,12 @@ class LanceStore:
             before = table.stats()["fragment_stats"]["num_fragments"]
             num_rows = int(table.count_rows())
             built = missing_indexes(table, self._record, num_rows)
-            if (
-                "vector" in built
-            ):  # before it is there: a search that looks into too many parts of an old one does no harm
+            # before it is built: a search that looks into too many partitions of an old one does no harm
+            if "vector" in built:
                 self._write(replace(self._record, num_trained=num_rows))
             for column in built:
                 build_index(table, column, self.schema, num_rows)
-            table.optimize(cleanup_older_than=KEEP_VERSIONS)
+            table.optimize(cleanup_older_than=VERSION_LIFETIME)
             after = table.stats()["fragment_stats"]["num_fragments"]
         return {"rows": num_rows, "fragments_before": before, "fragments_after": after, "indexes_built": built}
 
@@ -309,4 +289,42 @@ class LanceStore:
         }
 
     def close(self) -> None:
-        """Files are open only while they are read."""
+        """Do nothing: files are open only while they are read."""
+
+
+def _merge(table: Any, rows: pa.Table) -> None:
+    table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(rows)
+
+
+class Recent:
+    """Rows that a search has read: they are asked for next, and finding ten of a million by their ids takes 3 ms.
+
+    Texts and JSON by id, as they were at one state of the table; the oldest go first.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._stamp = threading.Lock(), tuple[Any, ...]()
+        self._rows: dict[str, tuple[str, str]] = {}
+        self._num_chars = 0
+
+    def put(self, stamp: tuple[Any, ...], ids: Sequence[str], texts: Sequence[str], rest: Sequence[str]) -> None:
+        """Keep rows that were read when the table had this stamp or a later one; forget those of another stamp."""
+        with self._lock:
+            if stamp != self._stamp:
+                self._rows, self._num_chars, self._stamp = {}, 0, stamp
+            for row_id, *row in zip(ids, texts, rest, strict=True):
+                self._drop(row_id)
+                self._rows[row_id] = (row[0], row[1])
+                self._num_chars += len(row[0]) + len(row[1])
+            while len(self._rows) > MAX_RECENT_ROWS or self._num_chars > MAX_RECENT_CHARS:
+                self._drop(next(iter(self._rows)))
+
+    def _drop(self, row_id: str) -> None:
+        self._num_chars -= sum(map(len, self._rows.pop(row_id, ())))
+
+    def get(self, stamp: tuple[Any, ...], ids: Sequence[str]) -> list[tuple[str, str]] | None:
+        """Return text and JSON of each row; None where one is not known, or the table has changed."""
+        with self._lock:
+            if stamp != self._stamp or not all(row_id in self._rows for row_id in ids):
+                return None
+            return [self._rows[row_id] for row_id in ids]

@@ -9,18 +9,17 @@ numbers, which is exact at both ends of 64 bits.
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 
-from munjang.stores.filters import RESERVED, And, Compare, Filter, In, IsNull, Like, Not, Or
+from munjang.stores.filters import RESERVED, And, Compare, Filter, In, IsNull, Like, Not, Or, after_prefix
 from munjang.types import Scalar
 
 NEVER, ALWAYS = '(id == "")', '(id != "")'  # no id is empty
 ESCAPES = str.maketrans({'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"})
 OPPOSITES = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
-LOWEST, HIGHEST = -(2**63), 2**63 - 1
-LAST = chr(0x10FFFF)
+MIN_INT, MAX_INT = -(2**63), 2**63 - 1
 
 
 def quoted(text: str) -> str:
-    """A text as a literal: quotes, backslashes and line ends are escaped, all else means itself.
+    """Write a text as a literal: quotes, backslashes and line ends are escaped.
 
     >>> quoted('a"; \\\\n')
     '"a\\\\"; \\\\\\\\n"'
@@ -29,28 +28,28 @@ def quoted(text: str) -> str:
 
 
 def key(name: str) -> str:
-    """The key of a field in the JSON of a row: the same in every process, whatever the name holds."""
+    """Return the key of a field in the JSON of a row: the same in every process, whatever the name holds."""
     return "m" + hashlib.sha256(name.encode()).hexdigest()[:20]
 
 
 def expression(node: Filter, fields: Mapping[str, str]) -> str:
-    """The rows for which a filter is true."""
-    return _made(node, True, {**fields, **RESERVED})
+    """Compile a checked filter: the rows for which it is true."""
+    return _compiled(node, True, {**fields, **RESERVED})
 
 
 def within(name: str, values: Sequence[str]) -> str:
-    """Rows whose id or document id is one of these."""
+    """Select rows whose id or document id is one of these."""
     return f"{name} in [{', '.join(map(quoted, values))}]"
 
 
-def _made(node: Filter, is_true: bool, kinds: Mapping[str, str]) -> str:
-    """When a filter is true, or when it is false; unknown is neither."""
+def _compiled(node: Filter, is_true: bool, kinds: Mapping[str, str]) -> str:
+    """Compile when a filter is true, or when it is false; unknown is neither."""
     match node:
         case And(parts) | Or(parts):
             word = "and" if isinstance(node, And) == is_true else "or"
-            return _joined([_made(part, is_true, kinds) for part in parts], word)
+            return _joined([_compiled(part, is_true, kinds) for part in parts], word)
         case Not(part):
-            return _made(part, not is_true, kinds)
+            return _compiled(part, not is_true, kinds)
         case IsNull(name):
             if name in RESERVED:
                 return NEVER if is_true else ALWAYS
@@ -62,7 +61,7 @@ def _made(node: Filter, is_true: bool, kinds: Mapping[str, str]) -> str:
             op, word = ("=", "or") if is_true else ("!=", "and")
             return _joined([_compared(name, kinds[name], op, value) for value in values], word)
         case Like(name, prefix):
-            after = _after(prefix)
+            after = after_prefix(prefix)
             if is_true:
                 upper = [] if after is None else [_test(name, "<", quoted(after))]
                 return _joined([_test(name, ">=", quoted(prefix)), *upper], "and")
@@ -81,24 +80,24 @@ def _compared(name: str, kind: str, op: str, value: Scalar) -> str:
     low, high = _bounds(value)
     ranges = {
         "=": [(low, high)],
-        "!=": [(LOWEST, low), (high, HIGHEST + 1)],
-        "<": [(LOWEST, low)],
-        "<=": [(LOWEST, high)],
-        ">": [(high, HIGHEST + 1)],
-        ">=": [(low, HIGHEST + 1)],
+        "!=": [(MIN_INT, low), (high, MAX_INT + 1)],
+        "<": [(MIN_INT, low)],
+        "<=": [(MIN_INT, high)],
+        ">": [(high, MAX_INT + 1)],
+        ">=": [(low, MAX_INT + 1)],
     }
     return _joined([_between(name, *each) for each in ranges[op]], "or")
 
 
 def _bounds(value: float) -> tuple[int, int]:
-    """The first whole number that is not below a value and the first that is above it, as doubles if it is one."""
+    """Return the first integer not below a value and the first above it, as doubles if it is one."""
     if isinstance(value, int):
         return value, value + 1
     return _first(lambda at: float(at) >= value), _first(lambda at: float(at) > value)
 
 
 def _first(holds: Callable[[int], bool]) -> int:
-    low, high = LOWEST, HIGHEST + 1
+    low, high = MIN_INT, MAX_INT + 1
     while low < high:
         middle = (low + high) // 2
         low, high = (low, middle) if holds(middle) else (middle + 1, high)
@@ -106,21 +105,12 @@ def _first(holds: Callable[[int], bool]) -> int:
 
 
 def _between(name: str, low: int, high: int) -> str:
-    """Whole numbers from low up to, but not, high. The lowest of all is no literal: its digits alone are too many."""
+    """Select integers from low up to, but not, high. MIN_INT can't be a literal: its digits alone are too many."""
     if low >= high:
         return NEVER
-    tests = [_test(name, ">=", str(low))] if low > LOWEST else []
-    tests += [_test(name, "<", str(high))] if high <= HIGHEST else []
+    tests = [_test(name, ">=", str(low))] if low > MIN_INT else []
+    tests += [_test(name, "<", str(high))] if high <= MAX_INT else []
     return _joined(tests, "and") if tests else f"(exists {_operand(name)})"
-
-
-def _after(prefix: str) -> str | None:
-    """The first text behind all that begin with a prefix; None where there is none."""
-    bare = prefix.rstrip(LAST)
-    if not bare:
-        return None
-    code = ord(bare[-1]) + 1
-    return bare[:-1] + chr(0xE000 if 0xD800 <= code < 0xE000 else code)
 
 
 def _operand(name: str) -> str:
@@ -132,7 +122,7 @@ def _test(name: str, op: str, literal: str) -> str:
 
 
 def _joined(parts: Sequence[str], word: str) -> str:
-    """As a balanced tree: a thousand values in one row are too deep for some parsers."""
+    """Join as a balanced tree: a thousand values in one row are too deep for some parsers."""
     if len(parts) == 1:
         return parts[0]
     middle = len(parts) // 2

@@ -1,6 +1,6 @@
-"""Rows in memory: exact search, nothing to install, gone with the process.    N rows, Q queries, D components.
+"""Rows in memory.    N rows, Q queries, D dimensions.
 
-Every search goes over the full vectors; int8 and binary ones are kept beside them and given back as they came.
+Every search goes over the full vectors; int8 and binary ones are kept beside them and returned as they came.
 """
 
 import threading
@@ -14,13 +14,21 @@ import numpy as np
 from munjang.errors import InputError
 from munjang.stores.arrow import Columns
 from munjang.stores.base import Abilities, Found, Rows, Schema
-from munjang.stores.bm25 import Postings
-from munjang.stores.checks import DTYPES, NEEDS_FULL, asked, check_fields, check_queries, check_rows, check_schema
-from munjang.stores.columns import Buffer, Column, rows_that_fit
+from munjang.stores.checks import (
+    DTYPES,
+    NEEDS_FULL,
+    asked,
+    check_columns,
+    check_fields,
+    check_queries,
+    check_rows,
+    check_schema,
+)
 from munjang.stores.exact import candidates
 from munjang.stores.exact_gpu import OnGpu
 from munjang.stores.filters import RESERVED, Filter, check
-from munjang.stores.loading import as_rows, check_columns
+from munjang.stores.memory.bm25 import Postings
+from munjang.stores.memory.columns import Buffer, Column, rows_that_fit
 from munjang.stores.scoring import best, rescored
 from munjang.types import Array, Bools, Floats, Ints, Value
 
@@ -31,7 +39,7 @@ ABILITIES = Abilities(
 
 @dataclass
 class _Table:
-    """All rows that were ever added since it was last tidied up; a row that is gone is marked, never moved."""
+    """All rows that were added since it was last tidied up; a row that is gone is marked, never moved."""
 
     schema: Schema
     ids: list[str] = field(default_factory=list)
@@ -117,7 +125,7 @@ class MemoryStore:
 
     @classmethod
     def open(cls, location: str, schema: Schema | None, create: bool, name: str) -> "MemoryStore":
-        """A new store: there is never one to be found."""
+        """Create a store: there is never one to be found."""
         if location != "memory:":
             raise InputError(f"A store in memory is opened as 'memory:', not {location!r}.")
         return cls(asked(schema, create, location))
@@ -137,7 +145,7 @@ class MemoryStore:
             check_rows(rows, self.schema, ABILITIES)
             for row_id in rows.ids:
                 if row_id in self._table.place_of:
-                    raise InputError(f"The id {row_id!r} is there already; upsert replaces it.")
+                    raise InputError(f"The id {row_id!r} exists already; upsert replaces it.")
             self._table.append(rows)
 
     def upsert(self, rows: Rows) -> None:
@@ -166,10 +174,10 @@ class MemoryStore:
             self._tidy()
             return len(there)
 
-    def _tidy(self, share: float = 0.5) -> None:
-        """Make a new table when this share of the rows is gone. Those who read the old one keep it."""
+    def _tidy(self, fraction: float = 0.5) -> None:
+        """Make a new table when more than this fraction of the rows is gone. Those who read the old one keep it."""
         old = self._table
-        if len(old.ids) - len(old.place_of) > share * len(old.ids) + 1000 * (share > 0):
+        if len(old.ids) - len(old.place_of) > fraction * len(old.ids) + 1000 * (fraction > 0):
             self._table = _Table(self.schema)
             self._table.append(old.take(np.flatnonzero(old.is_alive.rows), with_vectors=True))
 
@@ -233,7 +241,7 @@ class MemoryStore:
     def compact(self) -> dict[str, Any]:
         with self._lock:
             gone = len(self._table.ids) - len(self._table.place_of)
-            self._tidy(share=0)
+            self._tidy(fraction=0)
             return {"rows_removed": gone}
 
     def info(self) -> dict[str, Any]:
@@ -252,4 +260,21 @@ class MemoryStore:
             self.schema = replace(self.schema, facts=dict(facts))
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing: there is nothing to close."""
+
+
+def as_rows(columns: Columns) -> Rows:
+    """Convert whole columns to rows."""
+    count = len(columns)
+    texts = columns.texts.to_pylist()
+    rows = Rows(
+        columns.ids.to_pylist(),
+        columns.document_ids.to_pylist(),
+        texts,
+        [0] * count,
+        [len(text) for text in texts],
+        [{}] * count,
+        columns.vectors,
+        columns.full_vectors,
+    )
+    return rows if columns.terms is None else replace(rows, terms=columns.terms.to_pylist())

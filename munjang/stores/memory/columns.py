@@ -8,19 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from munjang.stores.filters import And, Compare, Filter, In, IsNull, Like, Not, Or, matches
+from munjang.stores.filters import COMPARISONS, And, Compare, Filter, In, IsNull, Like, Not, Or, matches
 from munjang.types import Array, Bools, Ints, Scalar, Value
 
 Truth = tuple[Bools, Bools]  # which rows are true, which are false; the rest is unknown
-COMPARE = {
-    "=": np.equal,
-    "!=": np.not_equal,
-    "<": np.less,
-    "<=": np.less_equal,
-    ">": np.greater,
-    ">=": np.greater_equal,
-}
-EMPTY: dict[str, Any] = {"int": 0, "float": 0.0, "bool": False}
+MISSING_VALUES: dict[str, Any] = {"int": 0, "float": 0.0, "bool": False}
 
 
 class Buffer:
@@ -62,7 +54,7 @@ class Column:
                 [0 if value is None else numbers.setdefault(str(value), len(numbers)) for value in values]
             )
         else:
-            self._values.append([EMPTY[self.kind] if value is None else value for value in values])
+            self._values.append([MISSING_VALUES[self.kind] if value is None else value for value in values])
 
     def truth(self, leaf: Compare | In | Like | IsNull, num_rows: int) -> Truth:
         known: Bools = self._known.rows[:num_rows]
@@ -84,11 +76,12 @@ class Column:
         values: Any = self._values.rows[:num_rows]
         if self.kind == "int" and isinstance(value, float):
             values = values.astype(np.float64)  # as filters.matches does
-        return COMPARE[op](values, np.asarray(value, values.dtype))
+        is_true: Bools = COMPARISONS[op](values, np.asarray(value, values.dtype))
+        return is_true
 
 
 def truth(node: Filter, columns: Mapping[str, Column], num_rows: int) -> Truth:
-    """`filters.matches` for all rows at once."""
+    """Evaluate a filter as `filters.matches` does, for all rows at once."""
     match node:
         case And(parts) | Or(parts):
             truths = [truth(part, columns, num_rows) for part in parts]
@@ -104,7 +97,7 @@ def truth(node: Filter, columns: Mapping[str, Column], num_rows: int) -> Truth:
 
 
 def rows_that_fit(where: Filter | None, columns: Mapping[str, Column], is_alive: Bools) -> Ints:
-    """The numbers of the rows that are there and for which the filter is true."""
+    """Return the numbers of the live rows for which the filter is true."""
     if where is not None:
         is_alive = is_alive & truth(where, columns, len(is_alive))[0]
     return np.flatnonzero(is_alive)

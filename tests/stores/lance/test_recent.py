@@ -2,8 +2,9 @@
 
 import pytest
 
-from munjang.stores import lance_recent
-from munjang.stores.lance_recent import Recent
+pytest.importorskip("lancedb")
+from munjang.stores.lance import store
+from munjang.stores.lance.store import Recent
 
 
 def test_rows_of_one_stamp_only() -> None:
@@ -19,7 +20,7 @@ def test_rows_of_one_stamp_only() -> None:
 
 
 def test_the_oldest_rows_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lance_recent, "MAX_ROWS", 3)
+    monkeypatch.setattr(store, "MAX_RECENT_ROWS", 3)
     recent = Recent()
     for name in ("a", "b", "c", "a", "d"):
         recent.put((), [name], [name], [""])
@@ -27,7 +28,7 @@ def test_the_oldest_rows_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_long_texts_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lance_recent, "MAX_CHARS", 10)
+    monkeypatch.setattr(store, "MAX_RECENT_CHARS", 10)
     recent = Recent()
     recent.put((), ["a", "b"], ["1234", "5678"], ["", "90"])
     assert recent.get((), ["a", "b"]) is not None

@@ -1,23 +1,22 @@
-"""Connections to PostgreSQL: kept while they answer, made anew when they don't, and errors in our words."""
+"""Connections to PostgreSQL: kept while they answer, replaced when they don't; errors of the driver as ours."""
 
 import re
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from munjang.errors import MissingExtra
+import psycopg
+from psycopg import Connection, Error
+
 from munjang.stores.base import StoreError
-from munjang.stores.postgres_rows import prepare
+from munjang.stores.postgres.rows import prepare
 
-if TYPE_CHECKING:
-    from psycopg import Connection, Error
-
-LOCK = 0x6D756E6A616E67  # of whoever makes a store or changes its fields
+SCHEMA_LOCK = 0x6D756E6A616E67  # held by who creates a store or changes its fields
 
 
 class Connections:
-    """As many as there are calls at the same time."""
+    """A pool of as many connections as there are calls at the same time."""
 
     def __init__(self, location: str) -> None:
         self.location = location
@@ -25,8 +24,8 @@ class Connections:
         self._lock = threading.Lock()
 
     @contextmanager
-    def take(self) -> Iterator["Connection[Any]"]:
-        """An idle connection that still answers, or a new one; one that broke is not used again."""
+    def take(self) -> Iterator[Connection[Any]]:
+        """Lend an idle connection that still answers, or a new one; one that broke is not used again."""
         connection = self._answering() or self._connect()
         try:
             yield connection
@@ -39,9 +38,7 @@ class Connections:
                 with self._lock:
                     self._idle.append(connection)
 
-    def _answering(self) -> "Connection[Any] | None":
-        from psycopg import Error
-
+    def _answering(self) -> Connection[Any] | None:
         while True:
             with self._lock:
                 if not self._idle:
@@ -54,9 +51,7 @@ class Connections:
             else:
                 return connection
 
-    def _connect(self) -> "Connection[Any]":
-        import psycopg
-
+    def _connect(self) -> Connection[Any]:
         connection: Connection[Any] = psycopg.connect(self.location, autocommit=True, prepare_threshold=None)
         if connection.info.parameter_status("server_encoding") != "UTF8":
             connection.close()
@@ -64,13 +59,13 @@ class Connections:
         connection.execute("SET client_encoding TO 'UTF8'")
         if one(connection, "SELECT to_regtype('vector')") is None:
             with connection.transaction():
-                connection.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
+                connection.execute("SELECT pg_advisory_xact_lock(%s)", [SCHEMA_LOCK])
                 connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
         prepare(connection)
         return connection
 
     def close(self) -> None:
-        """Close those that nobody uses."""
+        """Close idle connections."""
         with self._lock:
             for connection in self._idle:
                 connection.close()
@@ -79,31 +74,28 @@ class Connections:
 
 @contextmanager
 def explained(name: str) -> Iterator[None]:
-    """Errors of the driver as ours. The driver's messages name host and user but no password.
+    """Raise errors of the driver as StoreError. The driver's messages name host and user but no password.
 
     A connection that is lost while the server commits leaves open whether it did; an upsert can be repeated safely.
     """
     try:
-        import psycopg
-    except ImportError as error:
-        raise MissingExtra("psycopg", "postgres", "A store in PostgreSQL") from error
-    try:
         yield
     except psycopg.Error as error:
-        rule = "What a call writes is kept whole or not at all."
+        rule = "A call writes everything or nothing."
         raise StoreError(f"PostgreSQL, store {name!r}: {_reason(error)} {rule}") from error
 
 
 def shown(location: str) -> str:
-    """An address without who asks and with what password."""
+    """Return an address without user and password."""
     return re.sub(r"(?<=password=)[^&\s]*", "...", re.sub(r"://[^/?#]*@", "://", location))
 
 
-def _reason(error: "Error") -> str:
+def _reason(error: Error) -> str:
     text = " ".join(str(error).split()) or type(error).__name__
     return text if text.endswith(".") else f"{text}."
 
 
-def one(connection: "Connection[Any]", statement: str, values: Sequence[Any] = ()) -> Any:
-    found = connection.execute(statement, values).fetchone()
-    return None if found is None else found[0]
+def one(connection: Connection[Any], statement: str, values: Sequence[Any] = ()) -> Any:
+    """Return the first value of the first row, or None."""
+    row = connection.execute(statement, values).fetchone()
+    return None if row is None else row[0]

@@ -1,4 +1,4 @@
-"""Rows to Arrow tables and back, for LanceDB.    N rows, D components.
+"""Rows and columns to Arrow tables and back, for LanceDB.    N rows, D dimensions.
 
 Metadata fields are columns `field_0`, `field_1`, ... with `has_0`, ... beside them: their own names never reach the
 engine. `vector` holds the full vectors, `small` the bytes of int8 and binary ones. `rest` is JSON of all that a hit
@@ -12,16 +12,19 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from munjang.stores.arrow import Columns, joined
 from munjang.stores.base import Rows, Schema
 from munjang.stores.checks import DTYPES, NEEDS_FULL
 
 TYPES = {"text": pa.string(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
-PLAIN = ("id", "document_id", "text", "terms", "rest")
+TEXT_COLUMNS = ("id", "document_id", "text", "terms", "rest")
+ESCAPED = r'["\\\x00-\x1f]'  # characters that JSON escapes
 
 
 def field_columns(fields: Mapping[str, str], numbers: Mapping[str, int]) -> list[pa.Field]:
-    """The two columns of each field."""
+    """Return the two columns of each field."""
     return [
         column
         for name, kind in fields.items()
@@ -30,9 +33,9 @@ def field_columns(fields: Mapping[str, str], numbers: Mapping[str, int]) -> list
 
 
 def arrow_schema(schema: Schema, numbers: Mapping[str, int]) -> pa.Schema:
-    """The columns of a table."""
+    """Return the columns of a table."""
     component = pa.float16() if schema.vectors == "float16" else pa.float32()
-    columns = [pa.field(name, pa.string()) for name in PLAIN]
+    columns = [pa.field(name, pa.string()) for name in TEXT_COLUMNS]
     columns += [pa.field(name, pa.bool_()) for name in ("has_id", "is_zero")]
     columns += [pa.field("vector", pa.list_(component, schema.dimension))]
     if schema.vectors in NEEDS_FULL:
@@ -45,7 +48,7 @@ def _small_width(schema: Schema) -> int:
 
 
 def to_arrow(rows: Rows, schema: Schema, numbers: Mapping[str, int]) -> pa.Table:
-    """Rows that were checked, as a table of these columns."""
+    """Convert checked rows to a table."""
     full: Any = rows.vectors if rows.full_vectors is None or schema.vectors not in NEEDS_FULL else rows.full_vectors
     columns: dict[str, Any] = {
         "id": rows.ids,
@@ -74,19 +77,20 @@ def to_arrow(rows: Rows, schema: Schema, numbers: Mapping[str, int]) -> pa.Table
 
 
 def _rest(rows: Rows, row: int) -> str:
+    """Return document, place and metadata as JSON."""
     metadata = {name: value for name, value in rows.metadata[row].items() if value is not None}
     rest = [rows.document_ids[row], int(rows.starts[row]), int(rows.ends[row]), metadata]
     return json.dumps(rest, ensure_ascii=False)
 
 
 def read_columns(schema: Schema, with_vectors: bool) -> list[str]:
-    """The columns that `from_arrow` needs. Words come with the vectors: hits need neither."""
+    """Return the columns that `from_arrow` needs. Words come with the vectors: hits need neither."""
     small = ["small"] if schema.vectors in NEEDS_FULL else []
     return ["id", "text", "rest", *(["terms", "vector", *small] if with_vectors else [])]
 
 
 def from_arrow(table: pa.Table | pa.RecordBatch, schema: Schema, with_vectors: bool) -> Rows:
-    """Rows of what was read; keys that a row doesn't have are left out."""
+    """Convert what was read to rows; keys that a row doesn't have are left out."""
     rows = rows_of(*(table.column(name).to_pylist() for name in read_columns(schema, False)))
     if not with_vectors:
         return rows
@@ -99,15 +103,50 @@ def from_arrow(table: pa.Table | pa.RecordBatch, schema: Schema, with_vectors: b
 
 
 def rows_of(ids: Sequence[str], texts: Sequence[str], rest: Sequence[str]) -> Rows:
-    """Rows without vectors, of their columns."""
+    """Make rows without vectors of their columns."""
     parts = [json.loads(each) for each in rest]
     documents, starts, ends, metadata = ([each[part] for each in parts] for part in range(4))
     return Rows(ids, documents, texts, starts, ends, metadata)
 
 
 def matrix(column: pa.ChunkedArray | pa.Array, dimension: int) -> Any:
-    """Vectors of a column, [N, D]."""
+    """Return the vectors of a column, [N, D]."""
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if isinstance(array, pa.ChunkedArray):  # of no chunks
         array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], column.type)
     return array.flatten().to_numpy(zero_copy_only=False).reshape(len(array), dimension)
+
+
+def columns_to_arrow(columns: Columns, schema: Schema, numbers: Mapping[str, int]) -> pa.Table:
+    """Convert checked columns to the table that `to_arrow` makes of the same rows."""
+    count = len(columns)
+    full: Any = columns.full_vectors if schema.vectors in NEEDS_FULL else columns.vectors
+    made: dict[str, Any] = {
+        "id": columns.ids,
+        "document_id": columns.document_ids,
+        "text": columns.texts,
+        "terms": pa.repeat(pa.scalar(""), count) if columns.terms is None else columns.terms,
+        "rest": _rest_column(columns),
+        "has_id": pa.repeat(pa.scalar(True), count),
+        "is_zero": pa.array(~full.any(axis=1)),
+        "vector": pa.FixedSizeListArray.from_arrays(pa.array(np.ravel(full)), schema.dimension),
+    }
+    if schema.vectors in NEEDS_FULL:
+        small = np.ascontiguousarray(columns.vectors)
+        kind = pa.binary(small.shape[1])
+        made["small"] = pa.FixedSizeBinaryArray.from_buffers(kind, count, [None, pa.py_buffer(small)])
+    layout = arrow_schema(schema, numbers)
+    for field in layout:
+        if field.name.startswith("field_"):
+            made[field.name] = pa.nulls(count, field.type)
+        elif field.name.startswith("has_") and field.name not in made:
+            made[field.name] = pa.repeat(pa.scalar(False), count)
+    return pa.table([made[field.name].cast(field.type) for field in layout], schema=layout)
+
+
+def _rest_column(columns: Columns) -> pa.Array:
+    """Return what `_rest` gives for each row."""
+    ids = columns.document_ids
+    if pc.any(pc.match_substring_regex(ids, ESCAPED)).as_py():  # seldom; a kernel can't escape
+        ids = pa.array([json.dumps(row_id, ensure_ascii=False)[1:-1] for row_id in ids.to_pylist()], pa.string())
+    return joined('["', ids, '", 0, ', pa.array(columns.ends).cast(pa.string()), ", {}]")

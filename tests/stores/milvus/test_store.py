@@ -17,20 +17,21 @@ import numpy as np
 import pytest
 
 from munjang.errors import InputError
-from munjang.stores import milvus
 from munjang.stores.arrow import Columns
 from munjang.stores.base import Rows, Schema, StoreError
 from munjang.stores.filters import COMPARISONS, And, Compare, Filter, In, Like, Not, Or, matches
-from munjang.stores.milvus import MilvusStore
-from munjang.stores.milvus_bulk import upsert_request
-from munjang.stores.milvus_where import expression, quoted
 from munjang.vectors.similarity import SIMILARITIES
 from tests.stores.servers import milvus_place
 
 pytest.importorskip("pymilvus")
+from munjang.stores.milvus import store as milvus
+from munjang.stores.milvus.client import upsert_request
+from munjang.stores.milvus.filters import expression, quoted
+from munjang.stores.milvus.store import MilvusStore
+
 pa = pytest.importorskip("pyarrow")
 Make = Callable[..., MilvusStore]
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 NAMES = (f"store {number}" for number in itertools.count())
 
 
@@ -39,8 +40,8 @@ def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
     if request.param == "milvus-lite":
         pytest.importorskip("milvus_lite")
     location = milvus_place() if request.param == "milvus-server" else f"milvus-lite:{tmp_path}"
-    return lambda name=None, graph_rows=100, **schema: MilvusStore(
-        location, Schema(**schema) if schema else None, True, name or next(NAMES), graph_rows
+    return lambda name=None, min_graph_rows=100, **schema: MilvusStore(
+        location, Schema(**schema) if schema else None, True, name or next(NAMES), min_graph_rows
     )
 
 
@@ -123,7 +124,7 @@ def test_texts_of_65535_bytes(make: Make, what: str) -> None:
     assert getattr(next(store.scan()), what) == [longest]
     with pytest.raises(InputError, match="65,535"):
         store.upsert(rows(vectors, **{what: [longest + "x"]}))
-    with pytest.raises(InputError, match="metadata of 'r00000' has more than the 65,535 bytes"):
+    with pytest.raises(InputError, match="metadata of 'r00000' has more than 65,535 bytes"):
         store.upsert(rows(vectors, [{"a": longest}]))
 
 
@@ -152,7 +153,7 @@ def columns(texts: list[str], ids: list[str] | None = None) -> Columns:
 
 
 def test_long_texts_are_loaded_in_messages_that_the_server_takes(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(milvus, "PART_BYTES", 200_000)
+    monkeypatch.setattr(milvus, "MAX_MESSAGE_BYTES", 200_000)
     store, sizes = make(dimension=8), []
     send = store._client.upsert_columns
 
@@ -171,7 +172,7 @@ def test_long_texts_are_loaded_in_messages_that_the_server_takes(make: Make, mon
 
 @pytest.mark.parametrize("is_new", [True, False])
 def test_a_load_that_fails_leaves_what_was_there(make: Make, monkeypatch: pytest.MonkeyPatch, is_new: bool) -> None:
-    monkeypatch.setattr(milvus, "PART_BYTES", 20_000)
+    monkeypatch.setattr(milvus, "MAX_MESSAGE_BYTES", 20_000)
     store = make(dimension=8)
     there = [f"old{number}" for number in range(5)] if is_new else [f"r{number:05}" for number in range(40, 45)]
     store.load(columns(["there" * 3000] * 5, there), True)
@@ -194,7 +195,7 @@ def test_a_load_that_fails_leaves_what_was_there(make: Make, monkeypatch: pytest
 
 
 def test_a_load_that_cannot_be_taken_back_says_so(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(milvus, "PART_BYTES", 20_000)
+    monkeypatch.setattr(milvus, "MAX_MESSAGE_BYTES", 20_000)
     store = make(dimension=8)
     send, calls = store._client.upsert_columns, itertools.count(1)
 
@@ -221,7 +222,7 @@ def test_texts_that_do_not_fit_are_not_loaded(make: Make) -> None:
 
 
 def test_more_than_one_message_holds(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(milvus, "PART_BYTES", 20_000)
+    monkeypatch.setattr(milvus, "MAX_MESSAGE_BYTES", 20_000)
     store = make(dimension=2)
     store.upsert(rows(np.ones((50, 2), np.float32)))
     store.upsert(rows(np.full((60, 2), 2, np.float32)))

@@ -1,33 +1,36 @@
-"""PostgreSQL with pgvector.    N rows, Q queries, D components.
+"""PostgreSQL with pgvector.    N rows, Q queries, D dimensions.
 
 One table a store, and one table of ours that says what each holds. Every call is one transaction. Search is exact
-until `compact` builds an HNSW graph, which pgvector has for up to 2,000 components (halves of them for up to 4,000);
-candidates are always scored once more from the stored vectors.
+until `compact` builds an HNSW graph, which pgvector has for up to 2,000 dimensions (4,000 as half floats);
+candidates are always rescored from the stored vectors.
 """
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from psycopg import Connection
+from psycopg.errors import UniqueViolation
 
 from munjang.errors import InputError
 from munjang.stores.arrow import Columns
 from munjang.stores.base import Abilities, Found, Rows, Schema, StoreError
-from munjang.stores.checks import agreed, asked, check_fields, check_queries, check_rows, check_schema
+from munjang.stores.checks import agreed, asked, check_columns, check_fields, check_queries, check_rows, check_schema
 from munjang.stores.filters import Filter, check
-from munjang.stores.loading import check_columns
-from munjang.stores.postgres_connections import LOCK, Connections, explained, one, shown
-from munjang.stores.postgres_rows import (
+from munjang.stores.postgres.connections import SCHEMA_LOCK, Connections, explained, one, shown
+from munjang.stores.postgres.rows import (
     MAX_FIELDS,
-    TYPES,
+    SQL_TYPES,
+    column_names,
     condition,
     off_the_wire,
     records,
     selected,
     sent,
+    stream,
     table_columns,
     to_rows,
     vector_columns,
@@ -35,25 +38,22 @@ from munjang.stores.postgres_rows import (
 from munjang.stores.scoring import rescored
 from munjang.types import Floats
 
-if TYPE_CHECKING:
-    from psycopg import Connection
-
 ABILITIES = Abilities(
     vectors=("float32", "float16", "binary"),  # pgvector has no type of int8
     metrics=("cosine", "dot", "euclidean"),
     max_dimension=16_000,
 )
 FORMAT = 1
-CATALOG = """CREATE TABLE IF NOT EXISTS munjang_stores (
+CREATE_CATALOG = """CREATE TABLE IF NOT EXISTS munjang_stores (
     name text COLLATE "C" PRIMARY KEY, number integer GENERATED ALWAYS AS IDENTITY, format integer NOT NULL,
     schema json NOT NULL, facts json NOT NULL)"""
 OPERATORS = {"cosine": ("<=>", "cosine"), "dot": ("<#>", "ip"), "euclidean": ("<->", "l2")}
-MAX_GRAPH = {"vector": 2_000, "halfvec": 4_000, "bit": 64_000}  # components that HNSW takes
+MAX_GRAPH_DIMENSIONS = {"vector": 2_000, "halfvec": 4_000, "bit": 64_000}
 MIN_EF, MAX_EF = 100, 1_000  # of hnsw.ef_search: what finds the ten nearest, and pgvector's limit
-MORE = 16  # candidates beyond k: pgvector sums in single precision, so the last ones may stand in another order
-GRAPH_ROWS = 5_000  # reading 30,000 rows of 384 components takes 55 ms, a graph of them 2 ms
-LARGEST_HALF = 65_504
-INCOMING = "CREATE TEMPORARY TABLE incoming (LIKE {}) ON COMMIT DROP"
+NUM_BEYOND_K = 16  # candidates: pgvector sums in single precision, so the last ones may stand in another order
+MIN_GRAPH_ROWS = 5_000  # reading 30,000 rows of 384 dimensions takes 55 ms, a graph of them 2 ms
+MAX_FLOAT16 = 65_504
+CREATE_INCOMING = "CREATE TEMPORARY TABLE incoming (LIKE {}) ON COMMIT DROP"
 
 
 class PostgresStore:
@@ -62,15 +62,16 @@ class PostgresStore:
     abilities = ABILITIES
 
     def __init__(
-        self, location: str, schema: Schema | None, create: bool, name: str, graph_rows: int = GRAPH_ROWS
+        self, location: str, schema: Schema | None, create: bool, name: str, min_graph_rows: int = MIN_GRAPH_ROWS
     ) -> None:
-        self.location, self.name, self.graph_rows = location, name, graph_rows
+        self.location, self.name, self.min_graph_rows = location, name, min_graph_rows
         self._connections = Connections(location)
         if schema is not None:
             check_schema(schema, ABILITIES, "PostgreSQL")
             _check_number(schema.fields)
         with explained(name), self._connections.take() as connection, connection.transaction():
-            connection.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])  # IF NOT EXISTS alone is not safe for two
+            # IF NOT EXISTS alone is not safe for two
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", [SCHEMA_LOCK])
             has_catalog = one(connection, "SELECT to_regclass('munjang_stores')") is not None
             recorded = self._read(connection) if has_catalog else None
             if recorded is None:
@@ -80,11 +81,11 @@ class PostgresStore:
 
     @classmethod
     def open(cls, location: str, schema: Schema | None, create: bool, name: str) -> "PostgresStore":
-        """The store of that name, made where there is none."""
+        """Open the store of that name, or create it."""
         return cls(location, schema, create, name)
 
-    def _make(self, connection: "Connection[Any]", schema: Schema) -> Schema:
-        connection.execute(CATALOG)
+    def _make(self, connection: Connection[Any], schema: Schema) -> Schema:
+        connection.execute(CREATE_CATALOG)
         number = one(
             connection,
             "INSERT INTO munjang_stores (name, format, schema, facts) VALUES (%s, %s, %s, %s) RETURNING number",
@@ -95,7 +96,7 @@ class PostgresStore:
         connection.execute(f"CREATE INDEX {self._table}_document ON {self._table} (document_id)")
         return schema
 
-    def _read(self, connection: "Connection[Any]") -> Schema | None:
+    def _read(self, connection: Connection[Any]) -> Schema | None:
         statement = "SELECT number, format, schema, facts FROM munjang_stores WHERE name = %s"
         found = connection.execute(statement, [self.name]).fetchone()
         if found is None:
@@ -106,7 +107,7 @@ class PostgresStore:
         self._table = f"munjang_rows_{int(number)}"
         return Schema(**{**schema, "fields": dict(schema["fields"])}, facts=facts)
 
-    def _refresh(self, connection: "Connection[Any]") -> Schema:
+    def _refresh(self, connection: Connection[Any]) -> Schema:
         schema = self._read(connection)
         if schema is None:
             raise StoreError(f"The store {self.name!r} was dropped while it was open.")
@@ -114,29 +115,27 @@ class PostgresStore:
         return schema
 
     @contextmanager
-    def _transaction(self) -> Iterator["Connection[Any]"]:
-        """A connection in a transaction; all or nothing. What others made of the schema is known from here on."""
+    def _transaction(self) -> Iterator[Connection[Any]]:
+        """Begin a transaction, all or nothing, with the schema as others may have changed it."""
         with explained(self.name), self._connections.take() as connection, connection.transaction():
             self._refresh(connection)
             yield connection
 
     def extend(self, fields: Mapping[str, str]) -> None:
         with self._transaction() as connection:
-            connection.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", [SCHEMA_LOCK])
             known = self._refresh(connection)
             new = check_fields(fields, known.fields)
             if not new:
                 return
             _check_number({**known.fields, **new})
             for number, kind in enumerate(new.values(), len(known.fields)):
-                connection.execute(f"ALTER TABLE {self._table} ADD COLUMN m{number} {TYPES[kind]}")
+                connection.execute(f"ALTER TABLE {self._table} ADD COLUMN m{number} {SQL_TYPES[kind]}")
             schema = replace(known, fields={**known.fields, **new})
             connection.execute("UPDATE munjang_stores SET schema = %s WHERE name = %s", [_packed(schema), self.name])
         self.schema = schema
 
     def add(self, rows: Rows) -> None:
-        from psycopg.errors import UniqueViolation
-
         try:
             with self._transaction() as connection:
                 check_rows(rows, self.schema, ABILITIES)
@@ -144,31 +143,29 @@ class PostgresStore:
         except StoreError as error:
             if not isinstance(error.__cause__, UniqueViolation):
                 raise
-            there = self.get(rows.ids).ids
-            raise InputError(f"The id {(there or rows.ids)[0]!r} is there already; upsert replaces it.") from None
+            known = self.get(rows.ids).ids
+            raise InputError(f"The id {(known or rows.ids)[0]!r} exists already; upsert replaces it.") from None
 
     def upsert(self, rows: Rows) -> None:
         with self._transaction() as connection:
             check_rows(rows, self.schema, ABILITIES)
-            connection.execute(INCOMING.format(self._table))
+            connection.execute(CREATE_INCOMING.format(self._table))
             self._merge(connection, self._copy(connection, rows, "incoming"))
 
     def load(self, columns: Columns, is_new: bool) -> None:
-        from munjang.stores.postgres_bulk import names_of, stream
-
         with self._transaction() as connection:
             check_columns(columns, self.schema)
-            names, table = names_of(self.schema), self._table if is_new else "incoming"
+            names, table = column_names(self.schema), self._table if is_new else "incoming"
             if not is_new:
-                connection.execute(INCOMING.format(self._table))
+                connection.execute(CREATE_INCOMING.format(self._table))
             with connection.cursor().copy(f"COPY {table} ({', '.join(names)}) FROM STDIN (FORMAT BINARY)") as copy:
                 for data in stream(columns, self.schema):
                     copy.write(data)
             if not is_new:
                 self._merge(connection, names)
 
-    def _merge(self, connection: "Connection[Any]", names: list[str]) -> None:
-        """What was copied beside takes the place of rows with the same id."""
+    def _merge(self, connection: Connection[Any], names: list[str]) -> None:
+        """Replace rows by those of the same id in the table beside."""
         changes = ", ".join(f"{name} = excluded.{name}" for name in names)
         columns = ", ".join(names)
         connection.execute(
@@ -176,7 +173,7 @@ class PostgresStore:
             f" ON CONFLICT (id) DO UPDATE SET {changes}"
         )
 
-    def _copy(self, connection: "Connection[Any]", rows: Rows, table: str) -> list[str]:
+    def _copy(self, connection: Connection[Any], rows: Rows, table: str) -> list[str]:
         names, types, values = records(rows, self.schema)
         with connection.cursor().copy(f"COPY {table} ({', '.join(names)}) FROM STDIN (FORMAT BINARY)") as copy:
             copy.set_types(types)
@@ -204,12 +201,12 @@ class PostgresStore:
         return to_rows([by_id[each] for each in ids if each in by_id], self.schema, with_vectors)
 
     def passages(self, document_ids: Sequence[str]) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {document_id: [] for document_id in document_ids}
+        ids_of: dict[str, list[str]] = {document_id: [] for document_id in document_ids}
         with self._transaction() as connection:
             statement = f"SELECT document_id, id FROM {self._table} WHERE document_id = ANY(%s::text[])"
-            for document_id, row_id in connection.execute(statement + " ORDER BY start_at, id", [list(found)]):
-                found[document_id].append(row_id)
-        return found
+            for document_id, row_id in connection.execute(statement + " ORDER BY start_at, id", [list(ids_of)]):
+                ids_of[document_id].append(row_id)
+        return ids_of
 
     def search(self, queries_QD: Floats, k: int, where: Filter | None = None) -> list[Found]:
         queries_QD = check_queries(queries_QD, self.schema, k)
@@ -219,11 +216,11 @@ class PostgresStore:
             return [self._nearest(connection, query, k, test, values, has_graph) for query in queries_QD]
 
     def _nearest(
-        self, connection: "Connection[Any]", query_D: Floats, k: int, test: str, values: list[Any], has_graph: bool
+        self, connection: Connection[Any], query_D: Floats, k: int, test: str, values: list[Any], has_graph: bool
     ) -> Found:
-        schema, fits = self.schema, float(np.abs(query_D).max()) <= LARGEST_HALF
+        schema, fits = self.schema, float(np.abs(query_D).max()) <= MAX_FLOAT16
         name, kept = list(vector_columns(schema).items())[-1]
-        number = min(k + MORE, 2**31 - 1)
+        number = min(k + NUM_BEYOND_K, 2**31 - 1)
         columns, found = f"id, {sent(name, kept)}", []
         if has_graph and fits:
             wide = 8 * k + 100 if schema.vectors == "binary" else number  # signs alone say little about order
@@ -271,10 +268,10 @@ class PostgresStore:
             rows = int(one(connection, f"SELECT count(*) FROM {self._table}"))
         done: dict[str, Any] = {"rows": rows}
         with explained(self.name), self._connections.take() as connection:  # these two can't run in a transaction
-            limit = MAX_GRAPH[_indexed_type(self.schema).partition("(")[0]]
+            limit = MAX_GRAPH_DIMENSIONS[_indexed_type(self.schema).partition("(")[0]]
             if self.schema.dimension > limit:
-                done["index"] = f"none: HNSW takes up to {limit:,} components; search stays exact"
-            elif graph is None and rows >= self.graph_rows:
+                done["index"] = f"none: HNSW takes up to {limit:,} dimensions; search stays exact"
+            elif graph is None and rows >= self.min_graph_rows:
                 connection.execute(f"DROP INDEX IF EXISTS {self._table}_graph")  # what an interrupted build left
                 connection.execute(
                     f"CREATE INDEX CONCURRENTLY {self._table}_graph ON {self._table}"
@@ -282,11 +279,11 @@ class PostgresStore:
                 )
                 done["index"] = "hnsw: built"
             else:
-                done["index"] = graph or f"none: search is exact below {self.graph_rows:,} rows"
+                done["index"] = graph or f"none: search is exact below {self.min_graph_rows:,} rows"
             connection.execute(f"VACUUM (ANALYZE) {self._table}")
         return done
 
-    def _graph(self, connection: "Connection[Any]") -> str | None:
+    def _graph(self, connection: Connection[Any]) -> str | None:
         statement = "SELECT 'hnsw' FROM pg_index WHERE indexrelid = to_regclass(%s) AND indisvalid"
         return one(connection, statement, [f"{self._table}_graph"])
 
@@ -312,7 +309,7 @@ class PostgresStore:
 
 
 def _packed(schema: Schema) -> str:
-    """As JSON; `json` columns keep the order of the fields, which numbers their columns."""
+    """Encode as JSON; `json` columns keep the order of the fields, which numbers their columns."""
     kept = asdict(replace(schema, fields=dict(schema.fields), facts={}))
     del kept["facts"]
     return json.dumps({**kept, "fields": list(schema.fields.items())})
@@ -320,19 +317,19 @@ def _packed(schema: Schema) -> str:
 
 def _check_number(fields: Mapping[str, str]) -> None:
     if len(fields) > MAX_FIELDS:
-        raise InputError(f"A table of PostgreSQL has room for {MAX_FIELDS:,} metadata fields, not {len(fields):,}.")
+        raise InputError(f"PostgreSQL tables hold at most {MAX_FIELDS:,} metadata fields, not {len(fields):,}.")
 
 
 def _indexed_type(schema: Schema) -> str:
-    """What the graph is made of."""
+    """Return the type that the graph indexes."""
     if schema.vectors == "binary":
         return f"bit({schema.dimension})"
-    is_half = schema.vectors == "float16" or schema.dimension > MAX_GRAPH["vector"]
+    is_half = schema.vectors == "float16" or schema.dimension > MAX_GRAPH_DIMENSIONS["vector"]
     return f"{'halfvec' if is_half else 'vector'}({schema.dimension})"
 
 
 def _indexed(schema: Schema) -> str:
-    is_cast = schema.vectors == "float32" and schema.dimension > MAX_GRAPH["vector"]
+    is_cast = schema.vectors == "float32" and schema.dimension > MAX_GRAPH_DIMENSIONS["vector"]
     return f"(vector::{_indexed_type(schema)})" if is_cast else "vector"
 
 

@@ -2,8 +2,8 @@ from random import Random
 
 import numpy as np
 
-from munjang.stores.columns import Buffer, Column, rows_that_fit
 from munjang.stores.filters import matches
+from munjang.stores.memory.columns import Buffer, Column, rows_that_fit
 from tests.stores.trees import random_row, random_tree
 
 FIELDS = {"lang": "text", "year": "int", "price": "float", "open": "bool"}

@@ -4,7 +4,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from munjang.stores.bm25 import K1, B, Postings
+from munjang.stores.memory.bm25 import K1, B, Postings
 
 
 def naive(query: str, texts: list[str]) -> list[float]:

@@ -1,8 +1,8 @@
-"""Milvus, a server (2.3 or newer) or milvus-lite in a folder.    N rows, Q queries, D components.
+"""Milvus, a server (2.3 or newer) or milvus-lite in a folder.    N rows, Q queries, D dimensions.
 
 One collection a store, and one of ours that says what each holds. Metadata are one JSON field: versions before 2.5 know
-no null and none can add a column to rows that are there. Every write is an upsert and every read asks for Strong
-consistency, as Milvus alone would keep an id twice and miss what was just written. What is found is scored once more.
+no null and none can add a column to existing rows. Every write is an upsert and every read asks for Strong
+consistency, as Milvus alone would keep an id twice and miss what was just written. What is found is rescored.
 """
 
 import hashlib
@@ -23,11 +23,10 @@ import numpy as np
 from munjang.errors import InputError, MissingExtra
 from munjang.stores.arrow import Columns
 from munjang.stores.base import Abilities, Found, Rows, Schema, StoreError
-from munjang.stores.checks import agreed, asked, check_fields, check_queries, check_rows, check_schema
+from munjang.stores.checks import agreed, asked, check_columns, check_fields, check_queries, check_rows, check_schema
 from munjang.stores.filters import Filter, check
-from munjang.stores.loading import check_columns
-from munjang.stores.milvus_client import MAX_BYTES, MAX_ROWS, Client
-from munjang.stores.milvus_where import ALWAYS, expression, key, within
+from munjang.stores.milvus.client import MAX_ANSWER_ROWS, MAX_TEXT_BYTES, Client
+from munjang.stores.milvus.filters import ALWAYS, expression, key, within
 from munjang.stores.scoring import best, rescored
 from munjang.types import Floats
 
@@ -35,18 +34,19 @@ ABILITIES = Abilities(
     vectors=("float32",),  # 2.3 keeps one vector a row, of float32; milvus-lite knows no other kind either
     metrics=("cosine", "dot", "euclidean"),
     max_dimension=32_768,
-    max_text_bytes=MAX_BYTES,
+    max_text_bytes=MAX_TEXT_BYTES,
 )
 FORMAT = 1
 CATALOG = "munjang_stores"
 METRICS = {"cosine": "COSINE", "dot": "IP", "euclidean": "L2"}
 CASTS = {"text": str, "int": int, "float": float, "bool": bool}
-FIXED = ["id", "document_id", "text", "start_at", "end_at", "metadata"]
-GRAPH_ROWS = 50_000  # below, reading every vector takes some milliseconds
-MORE = 16  # candidates beyond k: Milvus sums in single precision, so the last ones may stand in another order
-SOME = 500  # ids of one question
-PART_BYTES = 32 << 20  # of one write; the server takes 64 MB
-ROW_BYTES = 256  # of a row's places, flags and heads, at most
+FIXED_FIELDS = ["id", "document_id", "text", "start_at", "end_at", "metadata"]
+MIN_GRAPH_ROWS = 50_000  # below, reading every vector takes some milliseconds
+NUM_BEYOND_K = 16  # candidates: Milvus sums in single precision, so the last ones may stand in another order
+MAX_QUERY_IDS = 500
+MAX_QUERIES = 32  # searched at once
+MAX_MESSAGE_BYTES = 32 << 20  # the server takes 64 MB
+MAX_ROW_OVERHEAD_BYTES = 256  # of a row's span, flags and heads
 
 
 class MilvusStore:
@@ -55,9 +55,9 @@ class MilvusStore:
     abilities = ABILITIES
 
     def __init__(
-        self, location: str, schema: Schema | None, create: bool, name: str, graph_rows: int = GRAPH_ROWS
+        self, location: str, schema: Schema | None, create: bool, name: str, min_graph_rows: int = MIN_GRAPH_ROWS
     ) -> None:
-        self.location, self.name, self.graph_rows = location, name, graph_rows
+        self.location, self.name, self.min_graph_rows = location, name, min_graph_rows
         self._collection = "munjang_" + hashlib.sha256(name.encode()).hexdigest()[:32]
         self._lock = threading.RLock()
         if schema is not None:
@@ -75,7 +75,7 @@ class MilvusStore:
 
     @classmethod
     def open(cls, location: str, schema: Schema | None, create: bool, name: str) -> "MilvusStore":
-        """The store of that name, made where there is none."""
+        """Open the store of that name, or create it."""
         return cls(location, schema, create, name)
 
     def _make(self, schema: Schema) -> Schema:
@@ -100,8 +100,8 @@ class MilvusStore:
     def _write(self, schema: Schema) -> None:
         kept = asdict(replace(schema, fields=dict(schema.fields), facts=dict(schema.facts)))
         record = json.dumps({"format": FORMAT, **kept}, ensure_ascii=False)
-        if len(record.encode()) > MAX_BYTES:
-            raise InputError(f"Fields and facts take more than the {MAX_BYTES:,} bytes that Milvus keeps in one place.")
+        if len(record.encode()) > MAX_TEXT_BYTES:
+            raise InputError(f"Fields and facts take more than the {MAX_TEXT_BYTES:,} bytes of a value in Milvus.")
         self._client.upsert(CATALOG, [{"id": self.name, "record": record, "vector": [0.0, 0.0]}])
 
     def _refresh(self) -> Schema:
@@ -119,10 +119,10 @@ class MilvusStore:
     def add(self, rows: Rows) -> None:
         with self._lock:
             records = self._records(rows)
-            for ids in _parts(rows.ids, SOME):
+            for ids in _parts(rows.ids, MAX_QUERY_IDS):
                 if there := self._client.query(self._collection, within("id", ids), ["id"]):
                     first = min(row["id"] for row in there)
-                    raise InputError(f"The id {first!r} is there already; upsert replaces it.")
+                    raise InputError(f"The id {first!r} exists already; upsert replaces it.")
             self._put(records)
 
     def upsert(self, rows: Rows) -> None:
@@ -130,32 +130,29 @@ class MilvusStore:
             self._put(self._records(rows))
 
     def load(self, columns: Columns, is_new: bool) -> None:
-        check_columns(columns, self.schema, MAX_BYTES)
+        check_columns(columns, self.schema, MAX_TEXT_BYTES)
         with self._lock:
-            parts = list(columns.parts_of_bytes(PART_BYTES, 4 * self.schema.dimension + ROW_BYTES))
-            with self._all_or_none(columns.ids.to_pylist() if len(parts) > 1 else [], is_new):
-                for part in parts:
-                    self._client.upsert_columns(self._collection, _columns(part), np.asarray(part.vectors, np.float32))
+            row_bytes = 4 * self.schema.dimension + MAX_ROW_OVERHEAD_BYTES
+            batches = list(columns.batches_of_bytes(MAX_MESSAGE_BYTES, row_bytes))
+            with self._all_or_none(columns.ids.to_pylist() if len(batches) > 1 else [], is_new):
+                for batch in batches:
+                    vectors = np.asarray(batch.vectors, np.float32)
+                    self._client.upsert_columns(self._collection, _columns(batch), vectors)
 
     def _records(self, rows: Rows) -> list[dict[str, Any]]:
         check_rows(rows, self.schema, ABILITIES)
         keys = {name: (key(name), CASTS[kind]) for name, kind in self.schema.fields.items()}
         records = []
         for at, (row_id, document_id) in enumerate(zip(rows.ids, rows.document_ids, strict=True)):
-            given = {name: value for name, value in rows.metadata[at].items() if value is not None}
-            metadata = {keys[name][0]: keys[name][1](value) for name, value in given.items()}
+            values = {name: value for name, value in rows.metadata[at].items() if value is not None}
+            metadata = {keys[name][0]: keys[name][1](value) for name, value in values.items()}
             sizes = {"id": row_id, "document id": document_id, "metadata": json.dumps(metadata, ensure_ascii=False)}
             for what, text in sizes.items():
-                if len(text.encode()) > MAX_BYTES:
-                    raise InputError(f"The {what} of {row_id!r:.40} has more than the {MAX_BYTES:,} bytes of Milvus.")
+                if len(text.encode()) > MAX_TEXT_BYTES:
+                    raise InputError(f"The {what} of {row_id!r:.40} has more than {MAX_TEXT_BYTES:,} bytes.")
             vector = rows.vectors[at] if rows.vectors is not None else np.zeros(0, np.float32)
-            record: dict[str, Any] = {
-                "id": row_id,
-                "document_id": document_id,
-                "text": rows.texts[at],
-                "metadata": metadata,
-            }
-            record |= {"start_at": int(rows.starts[at]), "end_at": int(rows.ends[at])}
+            record: dict[str, Any] = {"id": row_id, "document_id": document_id, "text": rows.texts[at]}
+            record |= {"metadata": metadata, "start_at": int(rows.starts[at]), "end_at": int(rows.ends[at])}
             records.append(record | {"is_zero": not vector.any(), "vector": vector.tolist()})
         return records
 
@@ -166,16 +163,16 @@ class MilvusStore:
                 self._client.upsert(self._collection, part)
 
     def _messages(self, records: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-        """As many records as one message holds, at a time."""
+        """Cut records into as many as one message holds."""
         size = 4 * self.schema.dimension + max((len(each["text"].encode()) + 2048 for each in records), default=0)
-        return _parts(records, max(PART_BYTES // size, 1))
+        return _parts(records, max(MAX_MESSAGE_BYTES // size, 1))
 
     @contextmanager
     def _all_or_none(self, ids: Sequence[str], is_new: bool = False) -> Iterator[None]:
-        """Rows of these ids are written in several messages: a failure takes back those that went before it."""
+        """Take back what was written if one of several messages fails; `ids` are those of all rows."""
         old: list[dict[str, Any]] = []
-        for part in [] if is_new else _parts(ids, SOME):
-            found = self._fetched(part, [*FIXED, "is_zero", "vector"])
+        for part in [] if is_new else _parts(ids, MAX_QUERY_IDS):
+            found = self._fetched(part, [*FIXED_FIELDS, "is_zero", "vector"])
             old += [row | {"vector": np.asarray(row["vector"], np.float32)} for row in found]  # an eighth of a list
         try:
             yield
@@ -189,7 +186,7 @@ class MilvusStore:
             except StoreError as failure:
                 raise StoreError(
                     f"{error} Of {len(ids):,} rows from {ids[0]!r:.60} to {ids[-1]!r:.60} some are written, the others "
-                    f"as before, and that could not be taken back ({failure}). Write them again: none is there twice."
+                    f"as before, and that could not be undone ({failure}). Write them again: none is stored twice."
                 ) from error
             raise
 
@@ -202,16 +199,17 @@ class MilvusStore:
             return self._remove([row["id"] for row in self._fetched(list(dict.fromkeys(ids)), ["id"])])
 
     def _remove(self, ids: Sequence[str]) -> int:
-        for part in _parts(ids, SOME):
+        for part in _parts(ids, MAX_QUERY_IDS):
             self._client.delete(self._collection, within("id", part))
         return len(ids)
 
     def _fetched(self, ids: Sequence[str], columns: list[str]) -> list[dict[str, Any]]:
-        found = [self._client.query(self._collection, within("id", part), columns) for part in _parts(ids, SOME)]
-        return [{name: row[name] for name in columns} for part in found for row in part]
+        tests = [within("id", part) for part in _parts(ids, MAX_QUERY_IDS)]
+        found = [row for test in tests for row in self._client.query(self._collection, test, columns)]
+        return [{name: row[name] for name in columns} for row in found]
 
     def get(self, ids: Sequence[str], with_vectors: bool = False) -> Rows:
-        found = self._fetched(list(dict.fromkeys(ids)), FIXED + ["vector"] * with_vectors)
+        found = self._fetched(list(dict.fromkeys(ids)), FIXED_FIELDS + ["vector"] * with_vectors)
         by_id = {row["id"]: row for row in found}
         return self._rows([by_id[each] for each in ids if each in by_id], with_vectors)
 
@@ -221,16 +219,16 @@ class MilvusStore:
             {names[each][0]: names[each][1](value) for each, value in _json(row["metadata"]).items() if each in names}
             for row in found
         ]
-        columns: list[list[Any]] = [[row[name] for row in found] for name in FIXED[:-1]]
+        columns: list[list[Any]] = [[row[name] for row in found] for name in FIXED_FIELDS[:-1]]
         ids, document_ids, texts, starts, ends = columns
         vectors = _matrix(found, self.schema.dimension) if with_vectors else None
         return Rows(ids, document_ids, texts, starts, ends, metadata, vectors)
 
     def passages(self, document_ids: Sequence[str]) -> dict[str, list[str]]:
         found: dict[str, list[tuple[int, str]]] = {document_id: [] for document_id in document_ids}
-        for part in _parts(list(found), SOME):
+        for part in _parts(list(found), MAX_QUERY_IDS):
             for page in self._client.pages(
-                self._collection, within("document_id", part), ["id", "document_id", "start_at"], MAX_ROWS
+                self._collection, within("document_id", part), ["id", "document_id", "start_at"], MAX_ANSWER_ROWS
             ):
                 for row in page:
                     found[row["document_id"]].append((row["start_at"], row["id"]))
@@ -238,13 +236,12 @@ class MilvusStore:
 
     def search(self, queries_QD: Floats, k: int, where: Filter | None = None) -> list[Found]:
         queries_QD = check_queries(queries_QD, self.schema, k)
-        if k > MAX_ROWS:
-            raise InputError(f"Milvus gives {MAX_ROWS:,} rows at most, not {k:,}.")
+        if k > MAX_ANSWER_ROWS:
+            raise InputError(f"Milvus gives {MAX_ANSWER_ROWS:,} rows at most, not {k:,}.")
         test, found = self._where(where), []
-        for start in range(0, len(queries_QD), 32):
-            some = queries_QD[start : start + 32]
-            hits = self._hits(some, min(k + MORE, MAX_ROWS), test)
-            found += [self._best(query, each, k, test) for query, each in zip(some, hits, strict=True)]
+        for batch in _parts(queries_QD, MAX_QUERIES):
+            hits = self._hits(batch, min(k + NUM_BEYOND_K, MAX_ANSWER_ROWS), test)
+            found += [self._best(query, own, k, test) for query, own in zip(batch, hits, strict=True)]
         return found
 
     def _hits(self, queries_QD: Floats, number: int, test: str) -> list[list[dict[str, Any]]]:
@@ -252,16 +249,16 @@ class MilvusStore:
         return self._client.search(self._collection, queries_QD.tolist(), number, test, metric)
 
     def _best(self, query_D: Floats, hits: list[dict[str, Any]], k: int, test: str) -> Found:
-        """The k best of the candidates; more are asked for while the last one is as good as the k-th."""
-        metric, number = self.schema.metric, min(k + MORE, MAX_ROWS)
+        """Return the k best candidates; more are asked for while the last one is as good as the k-th."""
+        metric, number = self.schema.metric, min(k + NUM_BEYOND_K, MAX_ANSWER_ROWS)
         while True:
             ids = [hit["id"] for hit in hits]
             entities = [hit["entity"] for hit in hits]
             found = rescored(query_D, ids, _matrix(entities, self.schema.dimension), metric, len(ids) or 1)
             is_tie = len(ids) == number and found.scores[-1] >= found.scores[k - 1] - 1e-6
-            if not is_tie or number == MAX_ROWS:
+            if not is_tie or number == MAX_ANSWER_ROWS:
                 break
-            number = min(number * 4, MAX_ROWS)
+            number = min(number * 4, MAX_ANSWER_ROWS)
             [hits] = self._hits(query_D[None], number, test)
         if len(found.ids) < k and self._number(test) > len(found.ids):  # a graph may end early under a narrow filter
             return self._exact(query_D, test, k)
@@ -272,7 +269,7 @@ class MilvusStore:
         return best(found.ids, np.array(found.scores, np.float64), k)
 
     def _exact(self, query_D: Floats, test: str, k: int) -> Found:
-        """Every row that fits, a page at a time."""
+        """Search every row that fits, a page at a time."""
         found = Found([], [])
         for page in self._client.pages(self._collection, test or ALWAYS, ["id", "vector"], 1000):
             ids = [row["id"] for row in page]
@@ -282,7 +279,7 @@ class MilvusStore:
 
     def _zeros(self, test: str, k: int) -> list[str]:
         both = f"(is_zero == true) and {test or ALWAYS}"
-        pages = self._client.pages(self._collection, both, ["id"], MAX_ROWS)
+        pages = self._client.pages(self._collection, both, ["id"], MAX_ANSWER_ROWS)
         return sorted(row["id"] for page in pages for row in page)[:k]
 
     def _number(self, test: str) -> int:
@@ -301,10 +298,10 @@ class MilvusStore:
         return self._number(self._where(where))
 
     def scan(self, batch_rows: int = 4096, with_vectors: bool = True) -> Iterator[Rows]:
-        """Milvus keeps no past, so all rows are put into a file first, then given out."""
+        """Read all rows into a file first, as Milvus keeps no past, then return them."""
         with tempfile.TemporaryFile() as file:
             pages = 0
-            columns = FIXED + ["vector"] * with_vectors
+            columns = FIXED_FIELDS + ["vector"] * with_vectors
             for page in self._client.pages(self._collection, ALWAYS, columns, min(batch_rows, 1000)):
                 pickle.dump([{name: row[name] for name in columns} for row in page], file)
                 pages += 1
@@ -318,11 +315,11 @@ class MilvusStore:
         with self._lock:
             self._client.tidy(self._collection)
             index = self._client.index(self._collection)
-            if index == "FLAT" and rows >= self.graph_rows:
+            if index == "FLAT" and rows >= self.min_graph_rows:
                 self._client.build(self._collection, METRICS[self.schema.metric])
                 index = "HNSW: built"
             elif index == "FLAT":
-                index = f"none: search is exact below {self.graph_rows:,} rows"
+                index = f"none: search is exact below {self.min_graph_rows:,} rows"
         return {"rows": rows, "index": index}
 
     def info(self) -> dict[str, Any]:
@@ -344,7 +341,7 @@ class MilvusStore:
 
 
 def _columns(part: Columns) -> dict[str, tuple[str, Any]]:
-    """The fields of a collection beside its vectors."""
+    """Return the fields of a collection beside its vectors."""
     count = len(part)
     texts = {"id": part.ids, "document_id": part.document_ids, "text": part.texts}
     found: dict[str, tuple[str, Any]] = {name: ("text", column.to_pylist()) for name, column in texts.items()}
@@ -371,7 +368,7 @@ def _shown(location: str) -> str:
     return re.sub(r"://[^/?#]*@", "://", location)
 
 
-def _parts(values: Sequence[Any], number: int) -> Iterator[Any]:
+def _parts(values: Any, number: int) -> Iterator[Any]:
     return (values[start : start + number] for start in range(0, len(values), number))
 
 

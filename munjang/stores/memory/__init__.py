@@ -1,0 +1,1 @@
+"""A store in memory: exact search, nothing to install, gone with the process."""

@@ -1,0 +1,1 @@
+"""Milvus: a store in a server, or in a folder by milvus-lite."""

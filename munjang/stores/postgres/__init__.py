@@ -1,0 +1,1 @@
+"""PostgreSQL with pgvector: a store in a database."""
