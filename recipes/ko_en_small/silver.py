@@ -16,7 +16,6 @@ from munjang.data.examples import Examples
 from munjang.data.reading import drop_overlap, read_examples
 from munjang.data.writing import columns_of, write_table
 from munjang.training.datasets import Dataset
-from munjang.training.nearest import nearest
 from munjang.types import Floats, Ints
 from munjang.vectors.nearest import nearest
 from recipes.ko_en_small.data import alone_of, documented, everyday, file, firsts, joined, reported, scored
