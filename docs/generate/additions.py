@@ -13,11 +13,7 @@ ADDITIONS: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...] = (
     ("store", "munjang/stores/<name>/", (("munjang/stores/__init__.py", "STORES"),)),
     ("kind of evaluation", "munjang/evaluation/kinds/<name>.py", (("munjang/evaluation/kinds/__init__.py", "KINDS"),)),
     ("task", "munjang/tasks/<name>/", ()),
-    (
-        "command",
-        "munjang/cli/<verb>.py",
-        (("munjang/cli/__init__.py", "VERBS"), ("docs/generate/commands.py", "COMMANDS")),
-    ),
+    ("verb", "munjang/cli/<verb>.py", (("munjang/cli/__init__.py", "VERBS"),)),
     ("route", "munjang/server/<api>.py", (("munjang/server/app.py", "APIS"),)),
     (
         "layout (on-disk format of a model)",

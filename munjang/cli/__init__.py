@@ -16,29 +16,30 @@ from munjang import __version__
 from munjang.cli.options import parse
 from munjang.errors import MunjangError, unknown
 
-# Verb: the module that does it (a frozen dataclass `Options` and `run(options) -> int`), and what it is for.
+# Verb: its summary. munjang/cli/<verb>.py has a frozen dataclass `Options`, `run(options) -> int` and SUMMARY_KO, and
+# its docstring begins with an example; help, documents and tests of a verb follow from these.
 VERBS = {
-    "encode": ("munjang.cli.encode", "turn the texts of files into vectors; a stopped run is resumed"),
-    "similarity": ("munjang.cli.similarity", "score how similar texts are"),
-    "search": ("munjang.cli.search", "search files or an index"),
-    "index": ("munjang.cli.index", "build an index of documents, change or inspect it"),
-    "rerank": ("munjang.cli.rerank", "order documents for a query with a cross-encoder"),
-    "negatives": ("munjang.cli.negatives", "find hard negatives for pairs of texts, to train on"),
-    "paraphrases": ("munjang.cli.paraphrases", "find the most similar pairs of texts, or translations"),
-    "cluster": ("munjang.cli.cluster", "put texts into clusters, each with its keywords"),
-    "dedupe": ("munjang.cli.dedupe", "drop texts that repeat others, with the reason"),
-    "keywords": ("munjang.cli.keywords", "find the keywords of texts"),
-    "topics": ("munjang.cli.topics", "find the topics of texts and draw them as a map"),
-    "classify": ("munjang.cli.classify", "label texts, by examples or by descriptions of the labels"),
-    "recommend": ("munjang.cli.recommend", "recommend items by what somebody likes, or for a need in words"),
-    "evaluate": ("munjang.cli.evaluate", "measure how good models are, side by side"),
-    "train": ("munjang.cli.train", "train a model on examples; --resume continues a stopped run"),
-    "distill": ("munjang.cli.distill", "train a model on another one's vectors or scores"),
-    "adapt": ("munjang.cli.adapt", "adapt a model to the texts of a domain"),
-    "info": ("munjang.cli.info", "describe a model"),
-    "export": ("munjang.cli.export", "write a model as ONNX, or as a sentence-transformers folder"),
-    "bench": ("munjang.cli.bench", "measure how fast this machine is with a model"),
-    "serve": ("munjang.cli.serve", "serve vectors, re-ranking and search over HTTP"),
+    "encode": "encode files to vectors; resumes interrupted runs",
+    "similarity": "score how similar texts are",
+    "search": "search files or an index",
+    "index": "build, update or inspect an index of documents",
+    "rerank": "rank documents for a query with a cross-encoder",
+    "negatives": "mine hard negatives for training pairs",
+    "paraphrases": "find the most similar pairs of texts, or translations",
+    "cluster": "cluster texts and name each cluster by its keywords",
+    "dedupe": "drop duplicate texts and report why",
+    "keywords": "extract keywords from texts",
+    "topics": "find topics in texts and draw them as a map",
+    "classify": "label texts, from examples or from descriptions of the labels",
+    "recommend": "recommend items from likes or from a need in words",
+    "evaluate": "evaluate models and compare them side by side",
+    "train": "train a model on examples; --resume continues an interrupted run",
+    "distill": "train a model on another model's vectors or scores",
+    "adapt": "adapt a model to the texts of a domain",
+    "info": "describe a model",
+    "export": "export a model to ONNX or to a sentence-transformers folder",
+    "bench": "measure how fast a model runs on this machine",
+    "serve": "serve embeddings, re-ranking and search over HTTP",
 }
 USAGE_ERROR = 2
 INTERRUPTED = 130  # 128 + SIGINT, what a shell reports
@@ -82,10 +83,9 @@ def _run(arguments: list[str]) -> int:
         return 0
     if verb not in VERBS:
         raise unknown("command", verb, VERBS)
-    name, purpose = VERBS[verb]
-    module = import_module(name)
+    module, summary = import_module(f"munjang.cli.{verb}"), VERBS[verb]
     try:
-        options = parse(module.Options, rest, prog=f"munjang {verb}", description=f"{purpose[0].upper()}{purpose[1:]}.")
+        options = parse(module.Options, rest, prog=f"munjang {verb}", description=f"{summary[0].upper()}{summary[1:]}.")
     except SystemExit as end:  # argparse has printed its help, or what is wrong
         return int(end.code or 0)
     code: int = module.run(options)
@@ -94,10 +94,10 @@ def _run(arguments: list[str]) -> int:
 
 def _help() -> str:
     width = max(map(len, VERBS))
-    verbs = "\n".join(f"  {verb:{width}}  {purpose}" for verb, (_, purpose) in VERBS.items())
+    verbs = "\n".join(f"  {verb:{width}}  {summary}" for verb, summary in VERBS.items())
     return (
         "usage: munjang VERB ...\n\nSentence-BERT as one system.\n\n"
-        f"verbs:\n{verbs}\n\n`munjang VERB --help` tells the options of a verb; `munjang --version` the version."
+        f"verbs:\n{verbs}\n\n`munjang VERB --help` lists the options of a verb; `munjang --version` prints the version."
     )
 
 

@@ -1,5 +1,6 @@
 """munjang adapt MODEL TEXTS -o OUT: let a model read the texts of a domain; --then fine-tunes it afterwards.
 
+munjang adapt MODEL articles/ -o OUT --method denoising
 munjang adapt biobert-folder articles/ -o adapted --method denoising
 munjang adapt bert-folder notes.txt -o model --method masked --then pairs.tsv --then-objective in_batch
 """
@@ -13,6 +14,9 @@ from munjang.cli.options import option
 from munjang.errors import InputError
 
 OF_EXAMPLES = ("texts", "label", "labels", "score", "score_range", "max_rows", "format", "prompts")
+
+
+SUMMARY_KO = "모델에 한 분야의 글을 읽히기"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,5 +1,6 @@
 """munjang bench --model MODEL: how fast this machine is with a model, in each type that it can compute in.
 
+munjang bench
 munjang bench --model path/to/model
 munjang bench --model path/to/model --texts reviews.txt.xz --count 2000 --json
 munjang bench plan --sentences 1e9 --tokens 27 --gpus 8      bytes, hours and money, from recorded figures
@@ -30,6 +31,9 @@ WORDS = (
 SENTENCE = "How fast is one short sentence?"
 LATENCY_ROUNDS = 60
 PLANNING = ("sentences", "tokens", "gpus", "price_per_hour", "dimension", "cores_per_gpu", "disk_gb_per_s")
+
+
+SUMMARY_KO = "이 컴퓨터에서 얼마나 빠른지 재기"
 
 
 @dataclass(frozen=True, kw_only=True)

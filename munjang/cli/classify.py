@@ -1,5 +1,6 @@
 """munjang classify ACTION ...: labels for texts, learned from examples or described in words.
 
+munjang classify train examples.csv -o classifier
 munjang classify train examples.csv -o classifier --model path/to/model          columns text and label
 munjang classify train examples.csv -o classifier --method few_shot --html held-out.html
 munjang classify predict classifier texts.txt -o labels.csv --threshold 0.5       below it: none of these
@@ -19,6 +20,9 @@ from munjang.tasks.classify.config import ClassifyConfig
 
 if TYPE_CHECKING:
     from munjang.types import Doubles
+
+
+SUMMARY_KO = "예문이나 설명으로 글에 이름표 붙이기"
 
 
 @dataclass(frozen=True, kw_only=True)

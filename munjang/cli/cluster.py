@@ -1,5 +1,6 @@
 """munjang cluster INPUT... -o OUT: texts into clusters, each with its keywords and its most typical texts.
 
+munjang cluster questions.csv -o clusters.csv
 munjang cluster questions.csv -o clusters.csv --summary summary.jsonl --html clusters.html
 munjang cluster news.txt -o clusters.csv --method kmeans --num-clusters 20
 """
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
 MAX_POINTS = 3000  # of a picture
 LISTED = 5  # clusters that are told on the terminal
+
+
+SUMMARY_KO = "글을 군집으로 묶고 군집마다 핵심어 달기"
 
 
 @dataclass(frozen=True, kw_only=True)

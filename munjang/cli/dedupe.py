@@ -1,5 +1,6 @@
 """munjang dedupe INPUT... -o OUT: texts without those that say the same; --report tells what was dropped and why.
 
+munjang dedupe reviews.txt -o distinct.csv
 munjang dedupe reviews.txt -o distinct.csv --report dropped.csv --threshold 0.9 --keep longest
 munjang dedupe test.csv --reference train.csv -o clean-test.csv --report leaks.csv
 """
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from munjang.tasks.dedupe.deduplication import Deduplicated
 
 SHOWN = 300  # dropped texts of a page
+
+
+SUMMARY_KO = "같은 말을 하는 글을 빼고 이유 남기기"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,5 +1,6 @@
 """munjang distill STUDENT DATA --teacher TEACHER -o OUT: let a model learn from another one; or a table of vectors.
 
+munjang distill STUDENT en-ko.tsv --teacher MODEL -o OUT
 munjang distill multilingual-folder en-ko.tsv --teacher english-model -o ko-en     teacher(en) ≈ student(ko)
 munjang distill small-folder sentences.txt --teacher large-model -o small          the same vectors from fewer layers
 munjang distill bert-folder triplets.tsv --teacher cross-encoder -o bi             a cross-encoder's margins
@@ -23,6 +24,9 @@ STATIC = (
     *("static", "model", "data", "output", "dimensions", "refine_epochs", "texts", "max_rows", "max_length"),
     *("seed", "device", "dtype", "quiet", "config"),
 )
+
+
+SUMMARY_KO = "다른 모델의 벡터나 점수를 배우게 하기"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,5 +1,6 @@
 """munjang encode INPUT... -o OUT: the texts of files to vectors, in chunks, so that a run that was killed goes on.
 
+munjang encode sentences.txt -o vectors.npy
 munjang encode news.jsonl.gz more.csv -o vectors.parquet --model path/to/model --column title
 munjang encode parts/ -o vectors --model path/to/model --id-column id --ray        on a Ray cluster: docs/scale.md
 """
@@ -25,6 +26,9 @@ from munjang.progress import Progress
 if TYPE_CHECKING:  # numpy and torch stay out of --help
     from munjang.bi_encoder import BiEncoder
     from munjang.data.parts import Parts
+
+
+SUMMARY_KO = "파일의 문장을 벡터로; 중단된 작업은 이어서"
 
 
 @dataclass(frozen=True, kw_only=True)

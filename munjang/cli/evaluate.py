@@ -1,5 +1,6 @@
 """munjang evaluate MODEL... --data FILE...: how good models are, side by side; a row for each file.
 
+munjang evaluate ko-en-small MODEL --data stsb-test.tsv
 munjang evaluate path/to/model --data stsb-test.tsv
 munjang evaluate model-a model-b --data stsb-test.tsv retrieval/cranfield --json report.json --html report.html
 munjang evaluate path/to/model --data test.tsv --train train.tsv --kind classification
@@ -23,6 +24,9 @@ SETTINGS = (
     *("texts", "label", "score", "labels", "score_range", "format", "split", "max_rows", "train", "max_train_rows"),
     *("candidates", "rerank_weight", "prompt", "query_prompt", "document_prompt", "long", "seed"),
 )
+
+
+SUMMARY_KO = "모델이 얼마나 좋은지 나란히 재기"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,5 +1,6 @@
 """munjang export MODEL --to onnx -o FOLDER: a model for another runtime, in 8 bits, or with fewer pieces.
 
+munjang export MODEL --to onnx --dtype int8 -o FOLDER
 munjang export path/to/model --to onnx --dtype int8 -o path/to/export
 munjang export path/to/model --to munjang-int8 -o path/to/folder
 munjang export ko-en-small -o path/to/folder            in float32, as sentence-transformers loads it
@@ -22,6 +23,9 @@ from munjang.errors import InputError
 if TYPE_CHECKING:  # torch stays out of --help
     from munjang.bi_encoder import BiEncoder
     from munjang.cross_encoder import CrossEncoder
+
+
+SUMMARY_KO = "ONNX나 sentence-transformers 폴더로 저장"
 
 
 @dataclass(frozen=True, kw_only=True)

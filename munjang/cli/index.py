@@ -1,5 +1,6 @@
 """munjang index ACTION PLACE ...: build an index, change it, look at it.
 
+munjang index build notes-index notes/
 munjang index build notes-index notes/ --model path/to/model
 munjang index add notes-index more.jsonl                the same command again passes over what is there
 munjang index delete notes-index ID ID
@@ -23,6 +24,9 @@ from munjang.stores import LASTING_LOCATIONS
 
 if TYPE_CHECKING:
     from munjang.index import Index
+
+
+SUMMARY_KO = "문서의 색인을 만들고, 바꾸고, 살펴보기"
 
 
 @dataclass(frozen=True, kw_only=True)

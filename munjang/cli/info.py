@@ -1,5 +1,6 @@
 """munjang info [MODEL]: what a model is and how it will be computed; without one, the models of the package.
 
+munjang info MODEL
 munjang info ko-en-small
 """
 
@@ -7,6 +8,8 @@ import json
 from dataclasses import asdict, dataclass
 
 from munjang.cli.options import option
+
+SUMMARY_KO = "모델 살펴보기"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,5 +1,6 @@
 """munjang keywords FILE... -o OUT: the keywords of every text; --html shows them in the texts.
 
+munjang keywords articles.jsonl -o keywords.csv
 munjang keywords articles.jsonl -o keywords.csv --ngrams 1 2 --pick mmr --html keywords.html
 """
 
@@ -12,6 +13,8 @@ from munjang.cli.options import option
 from munjang.data.tables import read_texts
 from munjang.errors import InputError
 from munjang.tasks.keywords.config import KeywordConfig
+
+SUMMARY_KO = "글의 핵심어 찾기; 한국어는 명사구"
 
 
 @dataclass(frozen=True, kw_only=True)

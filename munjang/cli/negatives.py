@@ -1,5 +1,6 @@
 """munjang negatives PAIRS... -o OUT: texts of a corpus that are near an anchor and yet not its answer, to train on.
 
+munjang negatives pairs.tsv -o triplets.jsonl
 munjang negatives pairs.tsv -o triplets.jsonl --model path/to/model --corpus passages.txt --relative-margin 0.05
 """
 
@@ -15,6 +16,9 @@ from munjang.errors import InputError
 
 if TYPE_CHECKING:  # numpy and torch stay out of --help
     from munjang.data.examples import Examples
+
+
+SUMMARY_KO = "가깝지만 답이 아닌 글 찾기, 학습용"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,5 +1,6 @@
 """munjang paraphrases INPUT... -o OUT: the most similar pairs of texts, in one set or between two.
 
+munjang paraphrases questions.csv -o pairs.csv
 munjang paraphrases questions.csv -o pairs.csv --max-pairs 1000 --html pairs.html
 munjang paraphrases english.txt --others korean.txt --bitext -o translations.tsv
 """
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from munjang.tasks.paraphrases.mining import Pairs
 
 SHOWN = 300  # pairs of a page
+
+
+SUMMARY_KO = "가장 비슷한 글의 쌍이나 번역 쌍 찾기"
 
 
 @dataclass(frozen=True, kw_only=True)

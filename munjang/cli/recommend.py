@@ -1,5 +1,6 @@
 """munjang recommend ITEMS --like ID ...: items like these, or for a need in words; alike or diverse.
 
+munjang recommend books.tsv --need "우울할 때 위로가 되는 소설"
 munjang recommend books.tsv --like 9788932008851 --like 9788937460449 -o for-you.csv --html for-you.html
 munjang recommend books.tsv --need "우울할 때 위로가 되는 소설" -k 5
 munjang recommend --index books-index --like 9788932008851 --dislike 9788937460449 --half-life 5
@@ -21,6 +22,9 @@ if TYPE_CHECKING:  # numpy and torch stay out of --help
     from munjang.index import Index
     from munjang.tasks.recommend.catalogue import Items
     from munjang.tasks.recommend.ranking import Recommendation
+
+
+SUMMARY_KO = "좋아한 것이나 말로 적은 필요에 맞는 항목 추천"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,5 +1,6 @@
 """munjang rerank QUERY FILE...: the documents of files in the order of a cross-encoder.
 
+munjang rerank "How fast is light?" answers.txt
 munjang rerank "수도가 어디야?" candidates.txt --model path/to/cross-encoder -k 5
 """
 
@@ -9,6 +10,8 @@ from typing import Literal
 
 from munjang.cli.options import option
 from munjang.errors import InputError
+
+SUMMARY_KO = "크로스 인코더로 질문에 맞는 순서로 정렬"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,5 +1,6 @@
 """munjang search QUERY FILES...: find what files say about something; or ask an index with --index.
 
+munjang search "수도가 어디야?" notes/
 munjang search "수도가 어디야?" notes/*.txt --model path/to/model
 munjang search "capital of Korea" --index notes-index --rerank path/to/cross-encoder -k 5
 """
@@ -12,6 +13,8 @@ from typing import Any, Literal
 from munjang.cli.options import option
 from munjang.errors import InputError
 from munjang.stores import LASTING_LOCATIONS
+
+SUMMARY_KO = "파일이나 색인에서 찾기"
 
 
 @dataclass(frozen=True, kw_only=True)

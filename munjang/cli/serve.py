@@ -1,5 +1,6 @@
 """munjang serve: models over HTTP, in the shapes of OpenAI, text-embeddings-inference and Cohere; and search.
 
+munjang serve --index notes-index
 munjang serve --model small=path/to/model --reranker path/to/cross-encoder --index notes
 """
 
@@ -24,6 +25,9 @@ KEY_VARIABLE = "MUNJANG_API_KEY"
 WAITING = ("OMP_WAIT_POLICY", "passive")
 CPU_TOKENS, GPU_TOKENS = 4096, 65_536  # of a batch: what fills two cores, or a GPU, once
 CORE_TOKENS = 512  # that are worth a batch of its own
+
+
+SUMMARY_KO = "HTTP로 답하기: 벡터, 재정렬, 검색"
 
 
 @dataclass(frozen=True, kw_only=True)

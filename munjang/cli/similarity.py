@@ -1,5 +1,6 @@
 """munjang similarity TEXT TEXT...: how similar texts are; --file scores the pairs of a table.
 
+munjang similarity "A cat sleeps." "새끼 고양이가 낮잠을 잔다."
 munjang similarity "A cat sits." "고양이가 앉아 있다." --model path/to/model
 munjang similarity --file pairs.tsv --model path/to/model > scores.txt
 """
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 Scores: TypeAlias = "NDArray[Any]"
 CHUNK_PAIRS = 1024  # of a file, scored and printed together
+
+
+SUMMARY_KO = "글이 서로 얼마나 비슷한지"
 
 
 @dataclass(frozen=True, kw_only=True)

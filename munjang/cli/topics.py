@@ -1,5 +1,6 @@
 """munjang topics FILE... -o OUT: what a pile of texts is about, and which text belongs where; --html draws a map.
 
+munjang topics reviews.csv -o topics.csv --html map.html
 munjang topics reviews.csv -o topics.csv --html map.html --save topics --times date
 munjang topics new.csv -o new-topics.csv --load topics
 """
@@ -19,6 +20,9 @@ from munjang.tasks.topics.config import TopicConfig
 if TYPE_CHECKING:  # numpy and torch stay out of --help
     from munjang.tasks.topics.model import TopicModel
     from munjang.tasks.topics.times import TopicAtTime
+
+
+SUMMARY_KO = "글이 다루는 주제를 찾아 지도로 그리기"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,5 +1,6 @@
 """munjang train MODEL DATA -o OUT: train a bi-encoder or a cross-encoder; --resume goes on after a stop.
 
+munjang train MODEL pairs.tsv -o OUT --objective in_batch
 munjang train bert-folder nli.tsv -o nli-model --objective classification --evaluate sts-dev.tsv
 munjang train --config run.toml            # the same settings in a file, several datasets as [[datasets]]
 torchrun --nproc-per-node 4 -m munjang train --config run.toml
@@ -32,6 +33,9 @@ READING: dict[str, Any] = {
     "score_range": tuple[float, float],
     "max_rows": int,
 }
+
+
+SUMMARY_KO = "예문으로 모델 학습; 중단된 학습은 이어서"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,13 +16,7 @@ COMMAND = [sys.executable, "-m", "munjang"]
 def test_help_names_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--help"]) == 0
     shown = capsys.readouterr().out
-    assert all(f"  {verb} " in shown and purpose in shown for verb, (_, purpose) in VERBS.items())
-
-
-@pytest.mark.parametrize("verb", VERBS)
-def test_help_of_a_verb(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([verb, "--help"]) == 0
-    assert f"usage: munjang {verb} " in capsys.readouterr().out
+    assert all(f"  {verb} " in shown and summary in shown for verb, summary in VERBS.items())
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:

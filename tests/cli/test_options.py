@@ -177,7 +177,7 @@ def test_choices_are_those_of_the_library(verb: str) -> None:
     dtypes = ONNX_DTYPES if verb == "export" else DTYPES
     tables = {"precision": PRECISIONS, "function": SIMILARITIES, "long": LONG, "dtype": dtypes, "format": READERS}
     tables["to"] = ("onnx", *FORMATS)
-    hints = get_type_hints(import_module(VERBS[verb][0]).Options)
+    hints = get_type_hints(import_module(f"munjang.cli.{verb}").Options)
     for name in tables.keys() & hints.keys():
         assert choices(hints[name]) == set(tables[name]) - LEFT_OUT.get((verb, name), set()), name
 
