@@ -1,4 +1,4 @@
-"""Public names of a package, loaded on first use, so that importing it costs nothing."""
+"""Load the public names of a package on first use, so that importing it costs nothing."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def loader(package: str, public: Mapping[str, str]) -> Callable[[str], Any]:
-    """The `__getattr__` of a package whose names stand in the modules that `public` says."""
+    """Return a `__getattr__` for a package; `public` maps each name to the module that defines it."""
 
     def load(name: str) -> Any:
         if name not in public:

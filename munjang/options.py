@@ -1,4 +1,4 @@
-"""Options: fields of frozen dataclasses that are flags of a command and settings in Python at once."""
+"""Options: dataclass fields that are both command-line flags and settings in Python."""
 
 from dataclasses import MISSING, field
 from typing import Any
@@ -12,7 +12,7 @@ def option(
     one_of: str | None = None,
     metavar: str | None = None,
 ) -> Any:
-    """A dataclass field that is an option of a command too. At most one of those with the same `one_of` may be given.
+    """Declare a dataclass field that is also a command-line option; options with the same `one_of` exclude each other.
 
     >>> from dataclasses import dataclass
     >>> @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The command line: `munjang VERB ...`. One file per verb, loaded when it is called.
+"""The command line: `munjang VERB ...`. One file per verb, imported when it is called.
 
 munjang --help
 munjang encode sentences.txt -o vectors.npy --model path/to/model
@@ -47,10 +47,10 @@ PIPE_CLOSED = 141  # 128 + SIGPIPE
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one command; what it returns is the exit code."""
+    """Run one command and return its exit code."""
     arguments = sys.argv[1:] if argv is None else argv
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # a text that the terminal can't show is no reason to fail
+        sys.stdout.reconfigure(errors="backslashreplace")  # don't fail on text that the terminal can't encode
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
@@ -102,18 +102,18 @@ def _help() -> str:
 
 
 def _fail(message: str) -> int:
-    """One line; a list of bad rows keeps one for each."""
+    """Print an error on one line; a list of bad rows keeps one line each."""
     print("munjang:", re.sub(r"\n(?!  \S)", " ", message), file=sys.stderr)
     return USAGE_ERROR
 
 
 def _show_warning(message: Warning | str, *place: Any, **more: Any) -> None:
-    """One line without the place in our code, which says nothing to who typed a command."""
+    """Print a warning on one line, without the file and line of our code."""
     print("munjang: warning:", str(message).replace("\n", " "), file=sys.stderr)
 
 
 def _drop_output() -> None:
-    """What is still buffered can't be written; Python would try again at its end, and complain."""
+    """Discard buffered output that can't be written; Python would retry at exit and complain."""
     try:
         sys.stdout.flush()
     except OSError:

@@ -1,4 +1,4 @@
-"""munjang adapt MODEL TEXTS -o OUT: let a model read the texts of a domain; --then fine-tunes it afterwards.
+"""munjang adapt MODEL TEXTS -o OUT: adapt a model to the texts of a domain; --then fine-tunes it afterwards.
 
 munjang adapt MODEL articles/ -o OUT --method denoising
 munjang adapt biobert-folder articles/ -o adapted --method denoising
@@ -13,7 +13,7 @@ from munjang.cli import train
 from munjang.cli.options import option
 from munjang.errors import InputError
 
-OF_EXAMPLES = ("texts", "label", "labels", "score", "score_range", "max_rows", "format", "prompts")
+EXAMPLE_OPTIONS = ("texts", "label", "labels", "score", "score_range", "max_rows", "format", "prompts")
 
 
 SUMMARY_KO = "모델에 한 분야의 글을 읽히기"
@@ -21,25 +21,25 @@ SUMMARY_KO = "모델에 한 분야의 글을 읽히기"
 
 @dataclass(frozen=True, kw_only=True)
 class Options(train.Options):
-    """Of `munjang adapt`."""
+    """Options of `munjang adapt`."""
 
     data: tuple[str, ...] = option(
-        "files or folders of texts: .txt .csv .tsv .jsonl .parquet, also compressed",
+        "files or folders of texts: .txt .csv .tsv .jsonl .parquet, compressed or not",
         default=(),
         is_positional=True,
         metavar="TEXTS",
     )
     method: Literal["masked", "denoising", "simcse", "pairs"] = option(
-        "predict masked tokens, restore damaged texts (TSDAE), tell texts apart (SimCSE), or pair sentences",
+        "predict masked tokens, reconstruct noisy texts (TSDAE), contrast texts (SimCSE), or pair sentences",
         default="denoising",
     )
-    column: str | None = option("column that holds the text (default: by its name)", default=None)
+    column: str | None = option("text column (default: recognized by name)", default=None)
     then: tuple[str, ...] = option("fine-tune on these examples afterwards", default=())
     then_objective: str = option("objective of the fine-tuning", default="in_batch")
 
 
 def run(options: Options) -> int:
-    """Read the domain, adapt, fine-tune."""
+    """Read the texts, adapt the model, fine-tune it."""
     if options.output is None and not options.dry_run:
         raise InputError("Where to? Give -o OUT (output)")
     if not options.data:
@@ -47,7 +47,7 @@ def run(options: Options) -> int:
     for name in ("objective", "cross", "num_labels", "teacher", "guide", "datasets"):
         if getattr(options, name):
             raise InputError(f"{name} is not for adapt: --method says what is learned, --then-objective what then")
-    for name in OF_EXAMPLES:
+    for name in EXAMPLE_OPTIONS:
         if getattr(options, name) and not options.then:
             raise InputError(f"{name} is about the examples of --then, and there are none; --column is for texts")
     from munjang.training.datasets import Dataset
@@ -60,17 +60,17 @@ def run(options: Options) -> int:
     dataset = Dataset(data=examples, objective=objective, options=train.settings(options.set))
     if not options.then:
         return train.train_with(options, [dataset], False)
-    # the stages have a folder each, so that either goes on where it stopped
+    # each stage has its own folder, so that either can be resumed
     adapted = f"{options.output}.adapted"
     tuning = replace(options, data=options.then, set=())
     examples_then = train.datasets_of(tuning, options.then_objective)
-    told = train.previewed(tuning, examples_then, False)  # what is wrong with them is said now, not after hours
+    preview = train.previewed(tuning, examples_then, False)  # report bad examples now, not after hours
     first = replace(options, output=adapted if options.output else None)
     code = train.train_with(first, [dataset], False, is_over=False)
     if options.dry_run:
-        print(f"then\n{told}")
+        print(f"then\n{preview}")
     if code or options.dry_run:
         return code
-    # stopped in the first stage, there is no second one yet that could go on
-    goes_on = options.resume and options.output is not None and is_begun(Path(options.output))
-    return train.train_with(replace(tuning, model=adapted, resume=goes_on), examples_then, False)
+    # a run that stopped in the first stage has no second one to resume
+    resume = options.resume and options.output is not None and is_begun(Path(options.output))
+    return train.train_with(replace(tuning, model=adapted, resume=resume), examples_then, False)

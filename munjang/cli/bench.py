@@ -1,4 +1,4 @@
-"""munjang bench --model MODEL: how fast this machine is with a model, in each type that it can compute in.
+"""munjang bench: measure how fast a model runs on this machine in each dtype; or plan a large encoding job.
 
 munjang bench
 munjang bench --model path/to/model
@@ -19,7 +19,7 @@ from munjang.errors import InputError, MunjangError, TruncationWarning, unknown
 if TYPE_CHECKING:  # torch stays out of --help
     from munjang.bi_encoder import BiEncoder
 
-DTYPES = ("float32", "bfloat16", "int8")  # float16 by name only: a CPU takes minutes for it
+DTYPES = ("float32", "bfloat16", "int8")  # float16 only if asked for: it takes minutes on a CPU
 WORDS = (
     "the old radio played softly while seventeen engineers measured how fast light travels through glass and water",
     "nobody wanted to eat cold soup in winter but every kitchen of the town was closed and restaurants too",
@@ -29,8 +29,8 @@ WORDS = (
     "컴퓨터가 느려서 작업을 끝내지 못했다 책을 읽는 사람은 세상을 넓게 본다 다음에 또 가고 싶습니다",
 )
 SENTENCE = "How fast is one short sentence?"
-LATENCY_ROUNDS = 60
-PLANNING = ("sentences", "tokens", "gpus", "price_per_hour", "dimension", "cores_per_gpu", "disk_gb_per_s")
+NUM_LATENCY_ROUNDS = 60
+PLAN_OPTIONS = ("sentences", "tokens", "gpus", "price_per_hour", "dimension", "cores_per_gpu", "disk_gb_per_s")
 
 
 SUMMARY_KO = "이 컴퓨터에서 얼마나 빠른지 재기"
@@ -38,38 +38,40 @@ SUMMARY_KO = "이 컴퓨터에서 얼마나 빠른지 재기"
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Of `munjang bench`."""
+    """Options of `munjang bench`."""
 
-    action: str = option("measure, or plan: what so many sentences cost", default="measure", is_positional=True)
+    action: str = option(
+        "measure speed, or plan: estimate what encoding many sentences costs", default="measure", is_positional=True
+    )
     model: str | None = option(
         "folder or Hub name of a bi-encoder (default: the bundled one)", default=None, short="-m"
     )
-    texts: str | None = option("file of texts to measure with (default: made-up English and Korean ones)", default=None)
-    column: str | None = option("column of that file that holds the text (default: by its name)", default=None)
-    count: int = option("how many texts", default=1000)
-    rounds: int = option("how often each is measured", default=3)
+    texts: str | None = option("file of texts to encode (default: generated English and Korean texts)", default=None)
+    column: str | None = option("text column of that file (default: recognized by name)", default=None)
+    count: int = option("number of texts", default=1000)
+    rounds: int = option("number of measurements per dtype", default=3)
     dtypes: tuple[str, ...] = option(
-        f"types to compute in (default: those of {', '.join(DTYPES)} that work here)", default=(), metavar="DTYPE"
+        f"dtypes to measure (default: those of {', '.join(DTYPES)} that work here)", default=(), metavar="DTYPE"
     )
-    device: str | None = option("cpu, cuda, cuda:1, mps (default: the best there is)", default=None)
+    device: str | None = option("cpu, cuda, cuda:1, mps (default: the best available)", default=None)
     threads: int | None = option("CPU threads (default: all cores)", default=None)
-    sentences: float | None = option("plan: how many (default: 1e9)", default=None)
-    tokens: float | None = option("plan: tokens of a sentence (default: 27)", default=None)
-    gpus: int | None = option("plan: GPUs, H200s of which were measured (default: 1)", default=None)
-    price_per_hour: float | None = option("plan: price of a GPU with its cores, in any currency", default=None)
-    dimension: int | None = option("plan: components of a vector (default: 384)", default=None)
-    cores_per_gpu: int | None = option("plan: CPU cores beside each GPU (default: 16)", default=None)
-    disk_gb_per_s: float | None = option("plan: what the cluster's storage can write (default: 2)", default=None)
+    sentences: float | None = option("plan: number of sentences (default: 1e9)", default=None)
+    tokens: float | None = option("plan: tokens per sentence (default: 27)", default=None)
+    gpus: int | None = option("plan: number of GPUs; rates are those of an H200 (default: 1)", default=None)
+    price_per_hour: float | None = option("plan: price of one GPU with its cores, in any currency", default=None)
+    dimension: int | None = option("plan: dimension of the vectors (default: 384)", default=None)
+    cores_per_gpu: int | None = option("plan: CPU cores per GPU (default: 16)", default=None)
+    disk_gb_per_s: float | None = option("plan: write rate of the cluster's storage, GB/s (default: 2)", default=None)
     json: bool = option("print one JSON object", default=False)
 
 
 def run(options: Options) -> int:
-    """Measure and print, or plan."""
+    """Measure and print the speed, or print a plan."""
     if options.action not in ("measure", "plan"):
         raise unknown("action", options.action, ("measure", "plan"))
     if options.action == "plan":
         return _plan(options)
-    for name in PLANNING:
+    for name in PLAN_OPTIONS:
         if getattr(options, name) is not None:
             raise InputError(f"--{name.replace('_', '-')} goes with `munjang bench plan`")
     record = measure(options, _texts(options))
@@ -85,7 +87,7 @@ def _plan(options: Options) -> int:
     from munjang.scale.plan import describe as lines_of
 
     for each in fields(options):
-        is_other = each.name not in (*PLANNING, "action", "json")
+        is_other = each.name not in (*PLAN_OPTIONS, "action", "json")
         if is_other and getattr(options, each.name) != each.default:
             raise InputError(f"--{each.name.replace('_', '-')} goes with measuring, not with plan")
     names = ("gpus", "cores_per_gpu", "disk_gb_per_s", "price_per_hour")
@@ -100,14 +102,14 @@ def _plan(options: Options) -> int:
 
 
 def measure(options: Options, texts: list[str]) -> dict[str, Any]:
-    """The types take turns, after one turn of each to warm up."""
+    """Measure the dtypes in turns, after one warm-up turn of each."""
     from munjang.engine.measure import processor, take_turns
 
     models, skipped = _models(options)
     first = next(iter(models.values()))
     actions = {name: lambda model=model: _encode(model, texts) for name, model in models.items()}
     alone = {name: lambda model=model: _encode(model, [SENTENCE]) for name, model in models.items()}
-    rates, latencies = take_turns(actions, options.rounds), take_turns(alone, LATENCY_ROUNDS)
+    rates, latencies = take_turns(actions, options.rounds), take_turns(alone, NUM_LATENCY_ROUNDS)
     tokenizing = take_turns({"tokenizer": lambda: first.tokenizer(texts)}, options.rounds)["tokenizer"]
     exact = _encode(first, texts)
     computed = {
@@ -133,7 +135,7 @@ def measure(options: Options, texts: list[str]) -> dict[str, Any]:
 
 
 def _models(options: Options) -> tuple[dict[str, "BiEncoder"], dict[str, str]]:
-    """The model in every type that it can be computed in here, and why not in the others."""
+    """Load the model in every dtype that works here; return also why the others don't."""
     from munjang.bi_encoder import BiEncoder  # torch comes with it: not for --help
 
     models: dict[str, BiEncoder] = {}
@@ -152,20 +154,20 @@ def _models(options: Options) -> tuple[dict[str, "BiEncoder"], dict[str, str]]:
 
 def _encode(model: "BiEncoder", texts: list[str]) -> Any:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TruncationWarning)  # how many were cut is no concern of a benchmark
+        warnings.simplefilter("ignore", TruncationWarning)  # a benchmark doesn't care how many texts were cut
         return model.encode(texts, progress=False)
 
 
-def _cosines(exact: Any, found: Any) -> dict[str, float]:
+def _cosines(exact: Any, vectors: Any) -> dict[str, float]:
     import numpy as np
 
-    lengths = np.linalg.norm(exact, axis=1) * np.linalg.norm(found, axis=1)
-    cosines = (exact * found).sum(1) / np.maximum(lengths, 1e-12)
+    lengths = np.linalg.norm(exact, axis=1) * np.linalg.norm(vectors, axis=1)
+    cosines = (exact * vectors).sum(1) / np.maximum(lengths, 1e-12)
     return {"min": round(float(cosines.min()), 6), "mean": round(float(cosines.mean()), 6)}
 
 
 def _texts(options: Options) -> list[str]:
-    """Those of the file, or made-up ones."""
+    """Return the texts of the file, or generated ones."""
     if options.count < 1 or options.rounds < 1:
         raise InputError(f"--count and --rounds must be at least 1, not {options.count} and {options.rounds}")
     if options.texts is None:
@@ -179,7 +181,7 @@ def _texts(options: Options) -> list[str]:
 
 
 def made_up(count: int) -> list[str]:
-    """Half English and half Korean, mostly short, no two alike."""
+    """Generate distinct texts, half English and half Korean, mostly short."""
     random_ = random.Random(0)
     half = len(WORDS) // 2
     languages = [" ".join(WORDS[:half]).split(), " ".join(WORDS[half:]).split()]
@@ -191,7 +193,7 @@ def made_up(count: int) -> list[str]:
 
 
 def describe(record: dict[str, Any]) -> list[str]:
-    """Lines for people: the machine, a table of the types, what could not be measured."""
+    """Return readable lines: the machine, a table of the dtypes, what could not be measured."""
     lines = [
         f"{record['model']} on {record['machine']}",
         f"{record['texts']:,} texts of {record['tokens_per_text']:.0f} tokens, median of {record['rounds']} rounds",

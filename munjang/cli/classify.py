@@ -1,4 +1,4 @@
-"""munjang classify ACTION ...: labels for texts, learned from examples or described in words.
+"""munjang classify ACTION ...: label texts, from examples or from descriptions of the labels.
 
 munjang classify train examples.csv -o classifier
 munjang classify train examples.csv -o classifier --model path/to/model          columns text and label
@@ -27,57 +27,57 @@ SUMMARY_KO = "예문이나 설명으로 글에 이름표 붙이기"
 
 @dataclass(frozen=True, kw_only=True)
 class Options(RunOptions, ClassifyConfig):
-    """Of `munjang classify`."""
+    """Options of `munjang classify`."""
 
     action: Literal["train", "predict", "zero-shot"] = option(
         "train EXAMPLES..., predict CLASSIFIER TEXTS..., or zero-shot TEXTS...", is_positional=True, metavar="ACTION"
     )
     inputs: tuple[str, ...] = option(
-        "files: .txt (a text a line) .csv .tsv .jsonl .parquet, also with .gz .xz .bz2; before them a classifier's "
-        "folder for predict",
+        "files: .txt (one text per line) .csv .tsv .jsonl .parquet, also with .gz .xz .bz2; for predict, preceded by "
+        "the classifier's folder",
         is_positional=True,
         metavar="INPUT",
     )
     output: str | None = option(
-        "train: the classifier's folder; else a table: .tsv .csv .jsonl .parquet (default: print)", None, "-o"
+        "train: the classifier's folder; otherwise a table: .tsv .csv .jsonl .parquet (default: print)", None, "-o"
     )
-    model: str | None = option("folder or Hub name of the bi-encoder (a classifier knows its own)", None, "-m")
-    column: str | None = option("column that holds the text (default: by its name)", None)
+    model: str | None = option("folder or Hub name of the bi-encoder (a classifier remembers its own)", None, "-m")
+    column: str | None = option("text column (default: recognized by name)", None)
     label_column: str | None = option(
-        "column that holds the label (default: by its name); for predict and zero-shot: how often is it right?", None
+        "label column (default: recognized by name); predict and zero-shot report their accuracy on it", None
     )
-    separator: str | None = option("what stands between several labels of a text, such as ';'", None)
+    separator: str | None = option("separator between several labels of one text, such as ';'", None)
     others: tuple[str, ...] = option("train: files of texts that have none of the labels", ())
-    with_model: bool = option("train: put the model into the folder (few_shot always does)", False)
-    label: tuple[str, ...] = option("zero-shot: NAME or NAME=DESCRIPTION; give it once for each label", ())
-    nli: str | None = option("zero-shot: folder or Hub name of a cross-encoder for inference, instead of a model", None)
-    template: str | None = option("zero-shot: what stands around a description, such as 'a question about {}'", None)
-    temperature: float | None = option("zero-shot: of cosines; lower is surer (default: 0.05)", None)
-    threshold: float | None = option("probability below which a text has none of the labels", None)
-    none: str = option("what to write for none of the labels", "")
+    with_model: bool = option("train: copy the model into the folder (few_shot always does)", False)
+    label: tuple[str, ...] = option("zero-shot: NAME or NAME=DESCRIPTION; repeat for each label", ())
+    nli: str | None = option("zero-shot: use this NLI cross-encoder (folder or Hub name) instead of a model", None)
+    template: str | None = option("zero-shot: template around a description, such as 'a question about {}'", None)
+    temperature: float | None = option("zero-shot: temperature of the cosines; lower is surer (default: 0.05)", None)
+    threshold: float | None = option("assign no label below this probability", None)
+    none: str = option("text to write where no label applies", "")
     probabilities: bool = option("write the probability of each label too", False)
-    html: str | None = option("a page with confusion matrix and reliability, or the number of texts a label", None)
+    html: str | None = option("write a page: confusion matrix and reliability, or the number of texts per label", None)
 
 
-FITTING = {each.name for each in fields(ClassifyConfig)}
-COMMON = {"action", "inputs", "output", "column", "label_column", "html", "replace", "quiet"}
-COMMON |= {"device", "dtype", "threads"}
-ANSWERING = {"threshold", "none", "probabilities", "separator"}
-# what each action takes beside COMMON; anything else that is given would be ignored silently
-TAKES = {
-    "train": FITTING | {"model", "separator", "others", "with_model"},
-    "predict": ANSWERING | {"model"},
-    "zero-shot": ANSWERING | {"model", "label", "nli", "template", "temperature"},
+FITTING_OPTIONS = {each.name for each in fields(ClassifyConfig)}
+COMMON_OPTIONS = {"action", "inputs", "output", "column", "label_column", "html", "replace", "quiet"}
+COMMON_OPTIONS |= {"device", "dtype", "threads"}
+ANSWER_OPTIONS = {"threshold", "none", "probabilities", "separator"}
+# options of each action beside the common ones; any other would be ignored silently
+ACTION_OPTIONS = {
+    "train": FITTING_OPTIONS | {"model", "separator", "others", "with_model"},
+    "predict": ANSWER_OPTIONS | {"model"},
+    "zero-shot": ANSWER_OPTIONS | {"model", "label", "nli", "template", "temperature"},
 }
 
 
 def run(options: Options) -> int:
-    """Check what can be checked before a model is loaded, then do one of three things."""
+    """Check the options before a model is loaded, then run the action."""
     for each in fields(options):
         is_given = getattr(options, each.name) != each.default and each.name != "config"
-        if is_given and each.name not in COMMON | TAKES[options.action]:
+        if is_given and each.name not in COMMON_OPTIONS | ACTION_OPTIONS[options.action]:
             flag = "--" + each.name.replace("_", "-")
-            fitting = " and ".join(action for action, names in TAKES.items() if each.name in names)
+            fitting = " and ".join(action for action, names in ACTION_OPTIONS.items() if each.name in names)
             raise InputError(f"{flag} is for {fitting}, not for {options.action}")
     check_outputs(options, None if options.action == "train" else options.output)
     return ACTIONS[options.action](options)
@@ -100,7 +100,7 @@ def _train(options: Options) -> int:
     from munjang.tasks.classify.page import page
 
     model = BiEncoder.load(options.model, **_where(options))
-    config = ClassifyConfig(**{name: getattr(options, name) for name in FITTING})
+    config = ClassifyConfig(**{name: getattr(options, name) for name in FITTING_OPTIONS})
     made = Classifier.fit(texts, labels, model, config, others, not options.quiet)
     made.save(output, options.with_model or None, options.replace)
     if options.html is not None:
@@ -224,7 +224,7 @@ def _counts(found: list[Any]) -> dict[str, int]:
 def _summary(report: Mapping[str, Any]) -> str:
     if report.get("accuracy") is None:
         return "; ".join(report["notes"]) or "nothing was held out"
-    # whether it has learned from rows that are given with their labels later is not known
+    # rows that come with labels later may have been trained on; only held-out rows are known to be unseen
     rows = f"{report['held_out']:,} rows that it had not seen" if "held_out" in report else f"{report['rows']:,} rows"
     words = [f"accuracy {report['accuracy']:.3f} on {rows}"]
     if "calibration_error_before" in report:

@@ -1,4 +1,4 @@
-"""munjang cluster INPUT... -o OUT: texts into clusters, each with its keywords and its most typical texts.
+"""munjang cluster INPUT... -o OUT: cluster texts; each cluster has keywords and its most typical texts.
 
 munjang cluster questions.csv -o clusters.csv
 munjang cluster questions.csv -o clusters.csv --summary summary.jsonl --html clusters.html
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from munjang.tasks.cluster.groups import Group
     from munjang.types import Floats
 
-MAX_POINTS = 3000  # of a picture
-LISTED = 5  # clusters that are told on the terminal
+MAX_POINTS = 3000  # drawn on the map
+MAX_PRINTED_CLUSTERS = 5
 
 
 SUMMARY_KO = "글을 군집으로 묶고 군집마다 핵심어 달기"
@@ -37,10 +37,10 @@ SUMMARY_KO = "글을 군집으로 묶고 군집마다 핵심어 달기"
 
 @dataclass(frozen=True, kw_only=True)
 class Options(CorpusOptions, ClusterConfig):
-    """Of `munjang cluster`."""
+    """Options of `munjang cluster`."""
 
     summary: str | None = option("write a row for each cluster: .csv, .tsv, .jsonl or .parquet", default=None)
-    num_keywords: int = option("keywords of a cluster", default=8)
+    num_keywords: int = option("keywords per cluster", default=8)
 
 
 def run(options: Options) -> int:
@@ -56,7 +56,7 @@ def run(options: Options) -> int:
     check_texts(Path(options.output), texts)
     config = ClusterConfig(**{each.name: getattr(options, each.name) for each in fields(ClusterConfig)})
     vectors = corpus_vectors(options, texts, options.vectors, load_model(options))
-    # k-means and HDBSCAN can't say how far they are
+    # k-means and HDBSCAN report no progress
     say(options, f"clustering {len(texts):,} texts by {config.method}")
     found = cluster(vectors, config=config, device=options.device, progress=not options.quiet)
     groups = groups_of(found, vectors, texts, num_keywords=options.num_keywords, progress=not options.quiet)
@@ -69,7 +69,7 @@ def run(options: Options) -> int:
         write_page(options.html, _page(found, groups, vectors, texts))
     num_left = int((found.labels_N < 0).sum())
     say(options, f"{found.num_clusters:,} clusters, {num_left:,} of {len(texts):,} texts in none, in {options.output}")
-    for group in groups[:LISTED]:
+    for group in groups[:MAX_PRINTED_CLUSTERS]:
         say(options, f"  {group.size:,}: {', '.join(group.keywords) or texts[group.representatives[0]]:.100}")
     return 0
 
@@ -90,7 +90,7 @@ def _page(found: "Clustering", groups: "list[Group]", vectors: "Floats", texts: 
 
     inside = np.flatnonzero(found.labels_N >= 0)
     rows = np.random.default_rng(0).permutation(inside if len(inside) else len(texts))[:MAX_POINTS]
-    note = "Two directions of many: points that are apart here are apart; some that are apart lie together."
+    note = "Two of many dimensions: points far apart here are far apart; some that are far apart overlap."
     facts = {"Texts": len(texts), "Clusters": found.num_clusters, "In none": int((found.labels_N < 0).sum())}
     listed = [
         (group.label, group.size, ", ".join(group.keywords), " / ".join(texts[row] for row in group.representatives))

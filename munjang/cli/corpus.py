@@ -1,4 +1,4 @@
-"""What commands over a whole corpus share: files of texts, ready vectors, a model, a page."""
+"""Options and steps shared by commands over a corpus: texts of files, ready vectors, the model, the page."""
 
 import sys
 from dataclasses import dataclass, fields
@@ -17,39 +17,41 @@ if TYPE_CHECKING:  # numpy and torch stay out of --help
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """Where to compute and what to leave behind, of every command over texts."""
+    """Options of every command over texts: where to compute, what to write beside the result."""
 
     html: str | None = option("write a page with a picture to this file", default=None, metavar="OUT")
-    device: str | None = option("cpu, cuda, cuda:1, mps (default: the best there is)", default=None)
+    device: str | None = option("cpu, cuda, cuda:1, mps (default: the best available)", default=None)
     dtype: Literal["float32", "bfloat16", "float16", "int8"] | None = option(
-        "type to compute in (default: by device); int8 is for a CPU", default=None
+        "dtype of the network (default: by device); int8 needs a CPU", default=None
     )
     threads: int | None = option("CPU threads (default: all cores)", default=None)
-    replace: bool = option("replace outputs that are already there", default=False)
+    replace: bool = option("replace existing outputs", default=False)
     config: str | None = option("TOML file of these options; flags win", default=None, metavar="FILE")
-    quiet: bool = option("say nothing but errors", default=False)
+    quiet: bool = option("print errors only", default=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusOptions(RunOptions):
-    """Of every command whose one input is a corpus."""
+    """Options of every command that reads one corpus."""
 
     inputs: tuple[str, ...] = option(
         "files of texts: .txt .csv .tsv .jsonl .parquet, also with .gz .xz .bz2; - is standard input",
         is_positional=True,
         metavar="INPUT",
     )
-    output: str = option("where to write: .csv, .tsv, .jsonl or .parquet", short="-o")
+    output: str = option("output file: .csv, .tsv, .jsonl or .parquet", short="-o")
     model: str | None = option("folder or Hub name of the model (default: the bundled one)", default=None, short="-m")
-    vectors: str | None = option("vectors of the texts, made by `munjang encode -o x.npy` (no model)", default=None)
-    column: str | None = option("column that holds the text (default: by its name)", default=None)
+    vectors: str | None = option(
+        "use these vectors of the texts, from `munjang encode -o x.npy`, instead of a model", default=None
+    )
+    column: str | None = option("text column (default: recognized by name)", default=None)
     format: Literal["txt", "csv", "tsv", "jsonl", "parquet"] | None = option(
-        "format of the inputs (default: by suffix)", default=None
+        "input format (default: by suffix)", default=None
     )
 
 
 def check_outputs(options: RunOptions, *tables: str | None) -> None:
-    """Refuse now what could not be written after the work is done."""
+    """Raise InputError now if an output could not be written later."""
     from munjang.data.writing import check_file, check_suffix
 
     for name in filter(None, tables):
@@ -65,7 +67,7 @@ def check_outputs(options: RunOptions, *tables: str | None) -> None:
 
 
 def read_corpus(options: CorpusOptions, paths: tuple[str, ...]) -> list[str]:
-    """All texts of the files."""
+    """Read all texts of the files."""
     texts = list(chain.from_iterable(read_texts(path, options.column, options.format) for path in paths))
     if not texts:
         raise InputError(f"There are no texts in {', '.join(paths)}")
@@ -73,7 +75,7 @@ def read_corpus(options: CorpusOptions, paths: tuple[str, ...]) -> list[str]:
 
 
 def corpus_vectors(options: RunOptions, texts: list[str], vectors: str | None, model: Any) -> "Floats":
-    """The vectors of texts, of length one: read from a file, or encoded by the model."""
+    """Return unit vectors of the texts: read from a file, or encoded by the model."""
     from munjang.tasks.vectors import unit_vectors
 
     progress = not options.quiet
@@ -84,7 +86,7 @@ def corpus_vectors(options: RunOptions, texts: list[str], vectors: str | None, m
     try:
         stored = np.load(vectors, mmap_mode="r")
     except (ValueError, EOFError) as error:
-        raise InputError(f"{vectors} is no .npy file: {error}") from None
+        raise InputError(f"{vectors} is not a valid .npy file: {error}") from None
     if not isinstance(stored, np.ndarray) or stored.ndim != 2:
         given = f"an array of shape {stored.shape}" if isinstance(stored, np.ndarray) else "an .npz archive"
         raise InputError(f"{vectors} should be an .npy matrix, a row for each text, not {given}")
@@ -94,7 +96,7 @@ def corpus_vectors(options: RunOptions, texts: list[str], vectors: str | None, m
 
 
 def check_unused(options: RunOptions, where: str, *names: str) -> None:
-    """Refuse options that were set but would not be read."""
+    """Raise InputError for options that were set but would be ignored."""
     defaults = {each.name: each.default for each in fields(options)}
     for name in names:
         if getattr(options, name) != defaults[name]:
@@ -102,7 +104,7 @@ def check_unused(options: RunOptions, where: str, *names: str) -> None:
 
 
 def load_model(options: CorpusOptions) -> Any:
-    """The model of the options; none where ready vectors are given."""
+    """Load the model; return None if ready vectors are given."""
     if options.vectors is not None:
         if options.model is not None:
             raise InputError("--vectors are ready: leave --model out")
@@ -113,12 +115,12 @@ def load_model(options: CorpusOptions) -> Any:
 
 
 def write_page(path: str, page: str) -> None:
-    """A page to disk, whole or not at all."""
+    """Write a page atomically."""
     with replacing(Path(path)) as file:
         file.write(page.encode())
 
 
 def say(options: RunOptions, message: str) -> None:
-    """A line for people."""
+    """Print a message to standard error unless --quiet."""
     if not options.quiet:
         print("munjang:", message, file=sys.stderr)

@@ -1,4 +1,4 @@
-"""munjang dedupe INPUT... -o OUT: texts without those that say the same; --report tells what was dropped and why.
+"""munjang dedupe INPUT... -o OUT: drop texts that repeat others; --report lists what was dropped and why.
 
 munjang dedupe reviews.txt -o distinct.csv
 munjang dedupe reviews.txt -o distinct.csv --report dropped.csv --threshold 0.9 --keep longest
@@ -26,7 +26,7 @@ from munjang.errors import InputError
 if TYPE_CHECKING:
     from munjang.tasks.dedupe.deduplication import Deduplicated
 
-SHOWN = 300  # dropped texts of a page
+MAX_LISTED = 300  # dropped texts on the page
 
 
 SUMMARY_KO = "같은 말을 하는 글을 빼고 이유 남기기"
@@ -34,15 +34,19 @@ SUMMARY_KO = "같은 말을 하는 글을 빼고 이유 남기기"
 
 @dataclass(frozen=True, kw_only=True)
 class Options(CorpusOptions):
-    """Of `munjang dedupe`."""
+    """Options of `munjang dedupe`."""
 
-    reference: tuple[str, ...] = option("files of texts, such as a training set: drop what they hold", default=())
+    reference: tuple[str, ...] = option("also drop texts found in these files, such as a training set", default=())
     reference_vectors: str | None = option("vectors of the reference (with --vectors)", default=None)
-    threshold: float = option("cosine from which on two texts say the same", default=0.95)
-    equal_only: bool = option("only texts that are equal but for case and white space; no model", default=False)
-    keep: Literal["first", "longest", "central"] = option("which of several stays", default="first")
+    threshold: float = option("smallest cosine at which two texts are duplicates", default=0.95)
+    equal_only: bool = option(
+        "drop only texts that are equal except for case and white space; needs no model", default=False
+    )
+    keep: Literal["first", "longest", "central"] = option(
+        "which text of a group of duplicates to keep", default="first"
+    )
     report: str | None = option("write what was dropped and why: .csv, .tsv, .jsonl or .parquet", default=None)
-    is_exact: bool | None = option("look at every pair (default: up to some hundred thousand texts)", default=None)
+    is_exact: bool | None = option("compare every pair (default: up to several hundred thousand texts)", default=None)
 
 
 def run(options: Options) -> int:
@@ -119,7 +123,7 @@ def _page(found: "Deduplicated", texts: list[str], known: list[str]) -> str:
 
     listed = list(zip(*_report(found, texts, known).values(), strict=True))
     heads = ["row", "reason", "score", "kept in", "kept row", "text", "kept text"]
-    note = f"The first {SHOWN:,} of {len(listed):,}." if len(listed) > SHOWN else ""
+    note = f"The first {MAX_LISTED:,} of {len(listed):,}." if len(listed) > MAX_LISTED else ""
     similar = np.array([each.score for each in found.dropped if each.reason == "similar"], np.float32)
     facts = {
         "Texts": len(texts),
@@ -127,5 +131,5 @@ def _page(found: "Deduplicated", texts: list[str], known: list[str]) -> str:
         "Equal": len(listed) - len(similar),
         "Similar": len(similar),
     }
-    sections = [histogram("Scores of similar texts", similar), table("Dropped", heads, listed[:SHOWN], note)]
+    sections = [histogram("Scores of similar texts", similar), table("Dropped", heads, listed[:MAX_LISTED], note)]
     return page("Duplicates", facts, sections)

@@ -1,10 +1,10 @@
-"""munjang distill STUDENT DATA --teacher TEACHER -o OUT: let a model learn from another one; or a table of vectors.
+"""munjang distill STUDENT DATA --teacher TEACHER -o OUT: train a model on another's vectors or scores; or --static.
 
 munjang distill STUDENT en-ko.tsv --teacher MODEL -o OUT
 munjang distill multilingual-folder en-ko.tsv --teacher english-model -o ko-en     teacher(en) ≈ student(ko)
 munjang distill small-folder sentences.txt --teacher large-model -o small          the same vectors from fewer layers
 munjang distill bert-folder triplets.tsv --teacher cross-encoder -o bi             a cross-encoder's margins
-munjang distill ko-en-small texts.txt.xz --static -o static                        a vector for each piece, averaged
+munjang distill ko-en-small texts.txt.xz --static -o static                        one vector per token, averaged
 """
 
 import sys
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from munjang.training.datasets import Dataset
 
 
-# What goes with --static
-STATIC = (
+STATIC_OPTIONS = (
     *("static", "model", "data", "output", "dimensions", "refine_epochs", "texts", "max_rows", "max_length"),
     *("seed", "device", "dtype", "quiet", "config"),
 )
@@ -31,20 +30,20 @@ SUMMARY_KO = "다른 모델의 벡터나 점수를 배우게 하기"
 
 @dataclass(frozen=True, kw_only=True)
 class Options(train.Options):
-    """Of `munjang distill`."""
+    """Options of `munjang distill`."""
 
     model: str = option(
-        "folder or Hub name of the student; with --static of the teacher", is_positional=True, metavar="STUDENT"
+        "folder or Hub name of the student; with --static, of the teacher", is_positional=True, metavar="STUDENT"
     )
     teacher: str | None = option("folder or Hub name of the teacher, a bi-encoder or a cross-encoder", default=None)
-    layers: int | None = option("begin with so many of the student's layers, evenly taken", default=None)
-    static: bool = option("make static vectors of the model: one for each piece, averaged over a text", default=False)
-    dimensions: int = option("components of the static vectors", default=256)
-    refine_epochs: int = option("how often the texts are gone through to refine them; 0: never", default=2)
+    layers: int | None = option("keep this many of the student's layers, evenly spaced", default=None)
+    static: bool = option("make a static model: one vector per token, averaged over a text", default=False)
+    dimensions: int = option("dimension of the static vectors", default=256)
+    refine_epochs: int = option("passes over the texts to refine the static vectors; 0: none", default=2)
 
 
 def run(options: Options) -> int:
-    """Choose what fits teacher and student, and train."""
+    """Choose the objective for this teacher, then train."""
     if options.output is None and not options.dry_run:
         raise InputError("Where to? Give -o OUT (output)")
     if options.static:
@@ -63,10 +62,10 @@ def run(options: Options) -> int:
 
 
 def _static(options: Options) -> int:
-    """Read the texts, make the model, say how near it comes."""
+    """Read the texts, make the static model, report how close it comes to the teacher."""
     for each in fields(Options):
-        if each.name not in STATIC and getattr(options, each.name) != each.default:
-            raise InputError(f"{each.name} is not for --static; it takes {', '.join(STATIC)}")
+        if each.name not in STATIC_OPTIONS and getattr(options, each.name) != each.default:
+            raise InputError(f"{each.name} is not for --static; it takes {', '.join(STATIC_OPTIONS)}")
     if not options.data:
         raise InputError("No texts: give files of the kind of text that the model will meet")
     if options.output is None:
@@ -92,7 +91,7 @@ def _static(options: Options) -> int:
 
 
 def _parallel(dataset: "Dataset") -> "Dataset":
-    """Parallel sentences are all to have the vector that the teacher gives the first one."""
+    """Train all columns of parallel sentences towards the teacher's vector of the first one."""
     if dataset.objective != "embedding_mse" or "target" in dataset.options:
         return dataset
     return replace(dataset, options={"target": "first", **dataset.options})

@@ -1,4 +1,4 @@
-"""munjang encode INPUT... -o OUT: the texts of files to vectors, in chunks, so that a run that was killed goes on.
+"""munjang encode INPUT... -o OUT: encode files to vectors, in chunks, so that an interrupted run can be resumed.
 
 munjang encode sentences.txt -o vectors.npy
 munjang encode news.jsonl.gz more.csv -o vectors.parquet --model path/to/model --column title
@@ -33,69 +33,76 @@ SUMMARY_KO = "파일의 문장을 벡터로; 중단된 작업은 이어서"
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Of `munjang encode`."""
+    """Options of `munjang encode`."""
 
     inputs: tuple[str, ...] = option(
         "files of texts: .txt .csv .tsv .jsonl .parquet, also with .gz .xz .bz2; - is standard input",
         is_positional=True,
         metavar="INPUT",
     )
-    output: str = option("where to write: .npy, .parquet or .jsonl", short="-o")
+    output: str = option("output file: .npy, .parquet or .jsonl", short="-o")
     model: str | None = option("folder or Hub name of the model (default: the bundled one)", default=None, short="-m")
-    column: str | None = option("column that holds the text (default: by its name)", default=None)
+    column: str | None = option("text column (default: recognized by name)", default=None)
     format: Literal["txt", "csv", "tsv", "jsonl", "parquet"] | None = option(
-        "format of the inputs (default: by suffix)", default=None
+        "input format (default: by suffix)", default=None
     )
     prompt: str | None = option("put this before every text", default=None, one_of="prompt")
-    prompt_name: str | None = option("put this prompt of the model before every text", default=None, one_of="prompt")
-    query: bool = option("the texts are queries: use the model's prompt for them", default=False, one_of="prompt")
-    document: bool = option("the texts are documents: the model's prompt for them", default=False, one_of="prompt")
-    normalize: bool | None = option("scale vectors to length 1 (default: as the model does)", default=None)
-    truncate_dim: int | None = option("keep only so many of the first components", default=None)
-    precision: Literal["float32", "float16", "int8", "uint8", "binary", "ubinary"] = option(
-        "type of the vectors' components", default="float32"
+    prompt_name: str | None = option(
+        "put the model's prompt of this name before every text", default=None, one_of="prompt"
     )
-    long: Literal["truncate", "average", "error"] = option("what to do with texts beyond the limit", default="truncate")
-    batch_tokens: int | None = option("tokens of a batch (default: picked for the machine)", default=None)
-    chunk_rows: int = option("texts of a chunk: what a killed run may lose", default=4096)
+    query: bool = option("encode as queries, with the model's query prompt", default=False, one_of="prompt")
+    document: bool = option("encode as documents, with the model's document prompt", default=False, one_of="prompt")
+    normalize: bool | None = option("scale vectors to unit length (default: as the model does)", default=None)
+    truncate_dim: int | None = option("keep this many leading dimensions", default=None)
+    precision: Literal["float32", "float16", "int8", "uint8", "binary", "ubinary"] = option(
+        "type of the written vectors", default="float32"
+    )
+    long: Literal["truncate", "average", "error"] = option(
+        "handling of texts longer than the model reads", default="truncate"
+    )
+    batch_tokens: int | None = option("tokens per batch (default: tuned for the machine)", default=None)
+    chunk_rows: int = option("texts per chunk: the most that a killed run loses", default=4096)
     device: str | None = option(
-        "cpu, cuda, cuda:1, mps, or several: cuda:0,cuda:1 (default: the best there is)", default=None
+        "cpu, cuda, cuda:1, mps, or several: cuda:0,cuda:1 (default: the best available)", default=None
     )
     dtype: Literal["float32", "bfloat16", "float16", "int8"] | None = option(
-        "type to compute in (default: by device); int8 is for a CPU", default=None
+        "dtype of the network (default: by device); int8 needs a CPU", default=None
     )
     threads: int | None = option("CPU threads (default: all cores)", default=None)
-    keep_text: bool = option("write the texts beside their vectors (.parquet and .jsonl)", default=False)
+    keep_text: bool = option("write the texts next to their vectors (.parquet and .jsonl)", default=False)
     ray: tuple[str, ...] | None = option(
-        "encode on a Ray cluster, from one of its nodes, into a folder of Parquet files: auto or HOST:6379 "
+        "encode on a Ray cluster into a folder of Parquet files; run on one of its nodes. auto or HOST:6379 "
         "(default: RAY_ADDRESS, else this machine)",
         default=None,
         metavar="ADDRESS",
     )
-    id_column: str | None = option("with --ray: column of the ids (default: rows are counted)", default=None)
-    text_hash: bool = option("with --ray: write a hash of each text beside its vector", default=False)
-    sort: bool = option("with --ray: rows of all files in the order of their ids", default=False)
+    id_column: str | None = option("with --ray: id column (default: number the rows)", default=None)
+    text_hash: bool = option("with --ray: write a hash of each text next to its vector", default=False)
+    sort: bool = option("with --ray: sort the rows of all files by id", default=False)
     block_rows: int | None = option(
-        "with --ray: texts of a block, which is one file and what a killed worker loses (default: by device)",
+        "with --ray: texts per block; a block is one file, and the most that a killed worker loses (default: by "
+        "device)",
         default=None,
     )
-    workers: int | None = option("with --ray: how many models (default: one a GPU, or for every 4 cores)", default=None)
-    restart: bool = option("begin anew, and replace an output that is already there", default=False)
-    quiet: bool = option("say nothing but errors", default=False)
+    workers: int | None = option(
+        "with --ray: number of workers (default: one per GPU, or one per 4 cores)", default=None
+    )
+    restart: bool = option("start over and replace an existing output", default=False)
+    quiet: bool = option("print errors only", default=False)
 
 
-# What decides the vectors, and so whether a chunk of an earlier run is still good. `batch_tokens` and `threads`
-# are not here: they change the speed, and the last bits at most; it must be possible to go on with a smaller batch.
-DECIDING = (
+# Options that change the vectors: a chunk of an earlier run is valid only if they are the same. `batch_tokens` and
+# `threads` change the speed and at most the last bits; a run must be able to resume with a smaller batch.
+VECTOR_OPTIONS = (
     *("column", "format", "prompt", "prompt_name", "query", "document", "normalize", "truncate_dim"),
     *("precision", "long", "chunk_rows", "keep_text"),
 )
-RAY_ONLY = ("id_column", "text_hash", "sort", "block_rows", "workers")
-COUNT_EVERY = 65_536  # rows between two looks at the clock
+RAY_OPTIONS = ("id_column", "text_hash", "sort", "block_rows", "workers")
+PROGRESS_ROWS = 65_536  # between two updates of the progress bar
 
 
 def run(options: Options) -> int:
-    """Check, encode chunk by chunk, put the chunks together."""
+    """Check the options, encode chunk by chunk, join the chunks."""
     output = Path(options.output)
     if options.ray is not None:
         return _on_ray(options, options.ray)
@@ -105,37 +112,37 @@ def run(options: Options) -> int:
     with Parts(output) as parts:
         if output.exists() and not parts.is_begun() and not options.restart:
             raise InputError(f"{output} is already there; choose another name, or replace it with --restart")
-        from munjang.bi_encoder import BiEncoder  # torch takes seconds: after everything that can fail without it
+        from munjang.bi_encoder import BiEncoder  # torch takes seconds: import it after the cheap checks
 
         devices = None if options.device is None else [name.strip() for name in options.device.split(",")]
         model = BiEncoder.load(options.model, device=devices, dtype=options.dtype, threads=options.threads)
         encode = _encoder(model, options)
-        empty = encode([])  # an option that the model refuses is refused here, before the inputs are read
+        empty = encode([])  # fails now, before the inputs are read, if the model rejects an option
         settings = _settings(options, model)
         num_texts = _prepare(parts, options, settings)
         try:
             _encode(encode, parts, options, num_texts)
             if parts.num_finished() == 0:
-                parts.write(0, empty, [] if options.keep_text else None)  # no texts: still of the right width and type
+                parts.write(0, empty, [] if options.keep_text else None)  # no texts: the file still has shape and type
             if _settings(options, model) != settings or num_texts not in (None, parts.num_rows()):
                 raise InputError("An input was changed while it was read; run the command again")
             _assemble(parts, options)
         except BaseException as error:
             if isinstance(error, InputError) or not all(map(_is_file, options.inputs)):
-                parts.clear()  # the same command can't go on from here
+                parts.clear()  # the same command can't resume from here
             elif isinstance(error, KeyboardInterrupt):
-                _say(options, f"stopped after {parts.num_finished()} chunks; the same command will go on from there")
+                _say(options, f"stopped after {parts.num_finished()} chunks; repeat the command to resume")
             raise
     return 0
 
 
 def _on_ray(options: Options, addresses: tuple[str, ...]) -> int:
-    """The same work in blocks, by the workers of a cluster."""
+    """Encode in blocks on the workers of a Ray cluster."""
     from munjang.scale.command import Request, encode_on_ray
 
     for address in addresses:
         if len(addresses) > 1 or not (":" in address or address in ("auto", "local")):
-            raise InputError(f"--ray {address} is no address such as auto or HOST:6379; put --ray behind the inputs")
+            raise InputError(f"--ray {address} is not an address like auto or HOST:6379; put --ray after the inputs")
     if options.chunk_rows != Options.chunk_rows:
         raise InputError("--chunk-rows is for one machine; with --ray give --block-rows")
     values = {name: value for name, value in asdict(options).items() if name not in ("ray", "chunk_rows")}
@@ -144,10 +151,10 @@ def _on_ray(options: Options, addresses: tuple[str, ...]) -> int:
 
 
 def _check(options: Options, output: Path) -> None:
-    """Refuse now what would otherwise fail after hours."""
+    """Raise InputError now for what would otherwise fail after hours."""
     from munjang.data.vectors import WRITERS, require_pyarrow
 
-    for name in RAY_ONLY:
+    for name in RAY_OPTIONS:
         if getattr(options, name) not in (None, False):
             raise InputError(f"--{name.replace('_', '-')} goes with --ray")
     if output.suffix not in WRITERS:
@@ -171,12 +178,12 @@ def _check(options: Options, output: Path) -> None:
 
 
 def _is_file(path: str) -> bool:
-    """Not standard input and not a pipe, such as a shell's <(...): those can be read only once."""
+    """Tell whether a path can be read twice: not standard input, not a pipe such as a shell's <(...)."""
     return path != STDIN and Path(path).is_file()
 
 
 def _settings(options: Options, model: "BiEncoder") -> dict[str, object]:
-    """What has to be the same for a chunk to be the same."""
+    """Return everything that determines the content of a chunk."""
     paths = [os.path.abspath(path) if _is_file(path) else path for path in options.inputs]
     settings: dict[str, object] = {"inputs": paths}
     for path in filter(_is_file, paths):
@@ -184,17 +191,17 @@ def _settings(options: Options, model: "BiEncoder") -> dict[str, object]:
         settings[f"size and time of {path}"] = [status.st_size, status.st_mtime_ns]
     computed = {"model": model.fingerprint, "device": model.device.type, "dtype": str(model.dtype)}
     values = asdict(options)
-    return settings | computed | {name: values[name] for name in DECIDING}
+    return settings | computed | {name: values[name] for name in VECTOR_OPTIONS}
 
 
 def _prepare(parts: "Parts", options: Options, settings: dict[str, object]) -> int | None:
-    """Go on with what is there, or begin; gives the number of texts, if it can be known."""
+    """Resume the previous run or begin a new one; return the number of texts if it can be known."""
     job = None if options.restart else parts.job(settings)
     num_texts: int | None = None
     if not all(map(_is_file, options.inputs)):
-        _say(options, "standard input or a pipe can't be read twice: if this run is stopped, it has to begin anew")
+        _say(options, "standard input or a pipe can't be read twice: an interrupted run will have to start over")
     elif job is not None:
-        _say(options, f"going on: {parts.num_finished()} chunks of {options.chunk_rows} texts are done already")
+        _say(options, f"resuming: {parts.num_finished()} chunks of {options.chunk_rows} texts are already done")
         num_texts = job["num_rows"]
         return num_texts
     else:
@@ -208,17 +215,17 @@ def _texts(options: Options) -> Iterator[str]:
 
 
 def _count(options: Options) -> int:
-    """Read everything once: a bad row at the end is found now, not after hours; and the total tells the time left."""
+    """Count the texts by reading everything once, which also finds a bad row at the end before hours of work."""
     num_texts = 0
     with Progress(label="checking the input", enabled=not options.quiet) as progress:
         for num_texts, _ in enumerate(_texts(options), 1):
-            if num_texts % COUNT_EVERY == 0:
-                progress.advance(COUNT_EVERY)
+            if num_texts % PROGRESS_ROWS == 0:
+                progress.advance(PROGRESS_ROWS)
     return num_texts
 
 
 def _encode(encode: Callable[[Any], Any], parts: "Parts", options: Options, num_texts: int | None) -> None:
-    """Write the chunks that are missing."""
+    """Encode and write the missing chunks."""
     first = parts.num_finished()
     num_done = first * options.chunk_rows
     waiting: deque[str] = deque()  # texts that were read and whose vectors are still being computed
@@ -239,14 +246,14 @@ def _encode(encode: Callable[[Any], Any], parts: "Parts", options: Options, num_
 
 @contextmanager
 def _count_cuts(options: Options) -> Iterator[None]:
-    """One warning about texts that were too long, instead of one for each chunk."""
+    """Report truncated texts in one warning instead of one per chunk."""
     num_cut = 0
     show = warnings.showwarning
 
     def note(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
         nonlocal num_cut
         if issubclass(category, TruncationWarning):
-            num_cut += int(str(message).split()[0])  # it begins with how many
+            num_cut += int(str(message).split()[0])  # the message begins with the count
         else:
             show(message, category, *place, **more)
 
@@ -266,7 +273,7 @@ def _encoder(model: "BiEncoder", options: Options) -> Callable[[Any], Any]:
         "long": options.long,
         "batch_tokens": options.batch_tokens,
         "chunk_rows": options.chunk_rows,
-        "progress": False,  # ours counts the chunks of earlier runs too
+        "progress": False,  # our own bar includes the chunks of earlier runs
     }
     if options.query:
         return partial(model.encode_query, **settings)
@@ -276,7 +283,7 @@ def _encoder(model: "BiEncoder", options: Options) -> Callable[[Any], Any]:
 
 
 def _assemble(parts: "Parts", options: Options) -> None:
-    """One file from all chunks. Killed here, the next run finds them all done and does this again."""
+    """Join all chunks into one file. If killed here, the next run finds all chunks done and joins them again."""
     from munjang.data.vectors import WRITERS
 
     output = Path(options.output)

@@ -1,4 +1,4 @@
-"""munjang evaluate MODEL... --data FILE...: how good models are, side by side; a row for each file.
+"""munjang evaluate MODEL... --data FILE...: evaluate models and compare them side by side, one row per file.
 
 munjang evaluate ko-en-small MODEL --data stsb-test.tsv
 munjang evaluate path/to/model --data stsb-test.tsv
@@ -19,7 +19,7 @@ from munjang.errors import InputError
 if TYPE_CHECKING:  # numpy and torch stay out of --help
     from munjang.evaluation import Report, Settings
 
-# The options that are settings of the same name
+# Options that are passed on as settings of the same name
 SETTINGS = (
     *("texts", "label", "score", "labels", "score_range", "format", "split", "max_rows", "train", "max_train_rows"),
     *("candidates", "rerank_weight", "prompt", "query_prompt", "document_prompt", "long", "seed"),
@@ -31,7 +31,7 @@ SUMMARY_KO = "모델이 얼마나 좋은지 나란히 재기"
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Of `munjang evaluate`."""
+    """Options of `munjang evaluate`."""
 
     models: tuple[str, ...] = option(
         "folders or Hub names of bi-encoders or cross-encoders (default: the bundled bi-encoder)",
@@ -40,55 +40,59 @@ class Options:
         metavar="MODEL",
     )
     data: tuple[str, ...] = option(
-        "tables (.tsv .csv .jsonl .parquet, also with .xz .gz .bz2) or folders with corpus, queries and qrels",
+        "tables (.tsv .csv .jsonl .parquet, also with .xz .gz .bz2), or folders with corpus, queries and qrels",
         metavar="FILE",
     )
     kind: str | None = option(
         "sts, nli, triplets, pairs, retrieval, reranking, clustering, classification, paraphrase_mining or "
-        "translation (default: by what the data holds)",
+        "translation (default: recognized from the data)",
         default=None,
     )
-    texts: tuple[str, ...] = option("columns of the texts (default: by their names)", default=(), metavar="COLUMN")
-    label: str | None = option("column of the class (default: by its name)", default=None)
-    score: str | None = option("column of the score (default: by its name)", default=None)
+    texts: tuple[str, ...] = option("text columns (default: recognized by name)", default=(), metavar="COLUMN")
+    label: str | None = option("class column (default: recognized by name)", default=None)
+    score: str | None = option("score column (default: recognized by name)", default=None)
     labels: tuple[str, ...] = option("names of the classes, in the model's order", default=(), metavar="NAME")
-    score_range: tuple[float, float] | None = option("lowest and highest score (default: by the values)", default=None)
+    score_range: tuple[float, float] | None = option("lowest and highest score (default: from the data)", default=None)
     format: Literal["csv", "tsv", "jsonl", "parquet"] | None = option(
         "format of the tables (default: by suffix)", default=None
     )
-    split: str = option("of a folder with qrels/SPLIT.tsv", default="test")
-    max_rows: int | None = option("read only so many rows; queries of a retrieval folder", default=None)
-    train: str | None = option("rows to train the classifier on: classification, nli of a bi-encoder", default=None)
-    max_train_rows: int | None = option("train on so many of them, drawn at random", default=None)
-    first_stage: str | None = option("bi-encoder that finds the candidates for reranking", default=None)
-    candidates: int = option("how many of them", default=100)
+    split: str = option("split of a folder with qrels/SPLIT.tsv", default="test")
+    max_rows: int | None = option("read at most this many rows, or queries of a retrieval folder", default=None)
+    train: str | None = option(
+        "file to train the classifier on: for classification, and for nli of a bi-encoder", default=None
+    )
+    max_train_rows: int | None = option("train on at most this many rows, drawn at random", default=None)
+    first_stage: str | None = option("bi-encoder that retrieves the candidates for reranking", default=None)
+    candidates: int = option("number of candidates to rerank", default=100)
     rerank_weight: float | None = option(
-        "share of the re-ranker in the order, 0 to 1; the first stage has the rest (default: what its folder states, "
-        "or 1)",
+        "weight of the re-ranker in the final order, 0 to 1; the first stage has the rest (default: the re-ranker's "
+        "own, or 1)",
         default=None,
     )
     prompt: str | None = option("put this before texts that are compared with each other", default=None)
     query_prompt: str | None = option("put this before queries (default: the model's own)", default=None)
     document_prompt: str | None = option("put this before documents (default: the model's own)", default=None)
-    long: Literal["truncate", "average", "error"] = option("what to do with texts beyond the limit", default="truncate")
-    truncate_dim: int | None = option("keep only so many of the vectors' first components", default=None)
+    long: Literal["truncate", "average", "error"] = option(
+        "handling of texts longer than the model reads", default="truncate"
+    )
+    truncate_dim: int | None = option("keep this many leading dimensions of the vectors", default=None)
     pooling: tuple[str, ...] = option("replace the models' pooling: mean, cls, max, ...", default=(), metavar="MODE")
-    device: str | None = option("cpu, cuda, cuda:1, mps (default: the best there is)", default=None)
+    device: str | None = option("cpu, cuda, cuda:1, mps (default: the best available)", default=None)
     dtype: Literal["float32", "bfloat16", "float16", "int8"] | None = option(
-        "type to compute in (default: by device); int8 is for a CPU", default=None
+        "dtype of the network (default: by device); int8 needs a CPU", default=None
     )
     threads: int | None = option("CPU threads (default: all cores)", default=None)
-    seed: int = option("of clusters and folds", default=0)
+    seed: int = option("random seed of clusters and folds", default=0)
     json: str | None = option("write all metrics to this file", default=None, metavar="OUT")
     html: str | None = option("write a page with a chart to this file", default=None, metavar="OUT")
     details: bool = option("print every metric (default: for one model and one file)", default=False)
-    dry_run: bool = option("only read the data and say what would be measured", default=False)
-    quiet: bool = option("print the table alone", default=False)
-    config: str | None = option("TOML file with these options; flags win", default=None)
+    dry_run: bool = option("read the data, print what would be measured, and stop", default=False)
+    quiet: bool = option("print only the table", default=False)
+    config: str | None = option("TOML file of these options; flags win", default=None)
 
 
 def run(options: Options) -> int:
-    """Read everything, then measure model by model."""
+    """Read all data, then evaluate one model after the other."""
     from munjang.evaluation import Settings, prepare
 
     given = {name: getattr(options, name) for name in SETTINGS}
@@ -109,7 +113,7 @@ def run(options: Options) -> int:
 
 
 def _check(options: Options) -> Options:
-    """Refuse now what would otherwise fail after hours; the bundled model where none is named."""
+    """Raise InputError now for what would otherwise fail after hours; fill in the bundled model if none is named."""
     from munjang.data.writing import check_file
 
     for path in filter(None, (options.json, options.html)):
@@ -122,7 +126,7 @@ def _check(options: Options) -> Options:
 
 
 def _named(paths: Sequence[str]) -> dict[str, str]:
-    """Short names of files and folders, where they tell them apart; else the paths."""
+    """Map names to paths: short names if they are distinct, else the paths themselves."""
     from munjang.evaluation import dataset_name
 
     distinct = list(dict.fromkeys(paths))
@@ -131,7 +135,7 @@ def _named(paths: Sequence[str]) -> dict[str, str]:
 
 
 def _measure(options: Options, prepared: list[tuple[str, str, Any]], settings: "Settings") -> "list[Report]":
-    from munjang import checkpoint  # torch comes with it: after everything that can fail without it
+    from munjang import checkpoint  # imports torch: after everything that can fail without it
     from munjang.evaluation import check_model, measure
     from munjang.evaluation.report import dumps, shown
 
@@ -149,7 +153,7 @@ def _measure(options: Options, prepared: list[tuple[str, str, Any]], settings: "
             reports.append(report)
             main = f"{report.main} {shown(report.main, report.score)}"
             _say(options, f"{name} on {dataset} ({kind}, {report.rows:,} rows): {main}, {report.seconds:.1f} s")
-            if options.json is not None:  # what is measured is kept, whatever happens to the rest
+            if options.json is not None:  # keep what is measured, whatever happens to the rest
                 _write(options.json, dumps(reports))
     return reports
 

@@ -1,4 +1,4 @@
-"""munjang export MODEL --to onnx -o FOLDER: a model for another runtime, in 8 bits, or with fewer pieces.
+"""munjang export MODEL --to onnx -o FOLDER: export a model to another runtime, in 8 bits, or with a smaller vocabulary.
 
 munjang export MODEL --to onnx --dtype int8 -o FOLDER
 munjang export path/to/model --to onnx --dtype int8 -o path/to/export
@@ -30,29 +30,29 @@ SUMMARY_KO = "ONNX나 sentence-transformers 폴더로 저장"
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Of `munjang export`."""
+    """Options of `munjang export`."""
 
     model: str = option("folder or Hub name of a bi-encoder or cross-encoder", is_positional=True)
     to: Literal["onnx", "munjang-int8", "sentence-transformers"] | None = option(
-        "what to write (default: sentence-transformers, in float32)", default=None
+        "output format (default: sentence-transformers, in float32)", default=None
     )
-    output: str = option("folder to write; a model there is replaced", short="-o", metavar="FOLDER")
-    dtype: Literal["float32", "int8"] = option("of the encoder's weights; int8 is for onnx", default="float32")
+    output: str = option("folder to write; replaces a model there", short="-o", metavar="FOLDER")
+    dtype: Literal["float32", "int8"] = option("dtype of the weights; int8 needs --to onnx", default="float32")
     prune: tuple[str, ...] = option(
-        "keep only the pieces that the texts of these files use: .txt .csv .tsv .jsonl .parquet, compressed or not",
+        "keep only the tokens that the texts of these files use: .txt .csv .tsv .jsonl .parquet, compressed or not",
         default=(),
         metavar="CORPUS",
     )
-    prune_columns: tuple[str, ...] = option("columns of those files that hold texts (default: by name)", default=())
-    keep: tuple[str, ...] = option("pieces that stay whether the texts use them or not", default=())
-    min_count: int | None = option("keep pieces that are used so many times (default: 1)", default=None)
+    prune_columns: tuple[str, ...] = option("text columns of those files (default: recognized by name)", default=())
+    keep: tuple[str, ...] = option("tokens to keep whether the texts use them or not", default=())
+    min_count: int | None = option("keep tokens that occur at least this often (default: 1)", default=None)
 
 
 def run(options: Options) -> int:
-    """Load the model as what it is, write it, and say how near the result comes."""
+    """Load the model, write it, and report how close the result is."""
     _check(options)
     to = options.to or "sentence-transformers"
-    from munjang.cross_encoder import CrossEncoder  # torch comes with it: not for --help
+    from munjang.cross_encoder import CrossEncoder  # imports torch: not for --help
 
     target = Path(options.output)
     model = _load(options)
@@ -70,7 +70,7 @@ def run(options: Options) -> int:
 
 
 def _copy_notices(source: Path, target: Path) -> None:
-    """Whose work a model is goes along with it."""
+    """Copy licence and notice along with the model."""
     for name in ("LICENSE", "NOTICE"):
         if (source / name).is_file() and source.resolve() != target.resolve():
             shutil.copyfile(source / name, target / name)
@@ -78,14 +78,14 @@ def _copy_notices(source: Path, target: Path) -> None:
 
 def _check(options: Options) -> None:
     if options.to != "onnx" and options.dtype != "float32":
-        given = options.to or "sentence-transformers"
-        raise InputError(f"--to {given} says what is stored; --dtype int8 goes with --to onnx.")
+        target = options.to or "sentence-transformers"
+        raise InputError(f"--to {target} fixes the format; --dtype int8 goes with --to onnx.")
     if not options.prune and (options.prune_columns or options.keep or options.min_count is not None):
         raise InputError("--prune-columns, --keep and --min-count go with --prune CORPUS.")
 
 
 def _load(options: Options) -> "BiEncoder | CrossEncoder":
-    """The model on a CPU, with the pieces that were asked for."""
+    """Load the model on the CPU, its vocabulary pruned if --prune is given."""
     from munjang import checkpoint
     from munjang.bi_encoder import BiEncoder
     from munjang.cross_encoder import CrossEncoder
@@ -106,7 +106,7 @@ def _load(options: Options) -> "BiEncoder | CrossEncoder":
 
 
 def texts_of(path: str, columns: tuple[str, ...]) -> Iterator[str]:
-    """All texts of a table's text columns; a row may lack one."""
+    """Yield all texts of a table's text columns; a row may lack one."""
     choose = partial(choose_texts, label(path), columns or None, num_texts=(1, None))
     for where, values in read_rows(path, lambda found: choose(columns=found)):
         if isinstance(values, Broken):

@@ -1,14 +1,14 @@
-"""munjang index ACTION PLACE ...: build an index, change it, look at it.
+"""munjang index ACTION PLACE ...: build, update or inspect an index of documents.
 
 munjang index build notes-index notes/
 munjang index build notes-index notes/ --model path/to/model
-munjang index add notes-index more.jsonl                the same command again passes over what is there
+munjang index add notes-index more.jsonl                repeating it skips documents that are already there
 munjang index delete notes-index ID ID
 munjang index info notes-index
 munjang index compact notes-index
-munjang index export notes-index rows.jsonl.gz          and import, into an index of the same model
-munjang index import notes-index vectors                vectors of `munjang encode --ray`, in bulk
-munjang index reembed notes-index --model another       all vectors anew, beside the old ones until they are there
+munjang index export notes-index rows.jsonl.gz          for `import` into an index of the same model
+munjang index import notes-index vectors                bulk load of what `munjang encode --ray` wrote
+munjang index reembed notes-index --model another       recompute all vectors; the old ones serve until then
 """
 
 import json
@@ -31,35 +31,35 @@ SUMMARY_KO = "문서의 색인을 만들고, 바꾸고, 살펴보기"
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Of `munjang index`."""
+    """Options of `munjang index`."""
 
     action: Literal["build", "add", "delete", "info", "compact", "export", "import", "reembed"] = option(
         "build, add, delete, info, compact, export, import or reembed", is_positional=True, metavar="ACTION"
     )
     place: str = option(LASTING_LOCATIONS, is_positional=True)
     inputs: tuple[str, ...] = option(
-        "files and folders of documents; for delete, ids; for export and import, a file or a folder of encode --ray",
+        "files and folders of documents; for delete, ids; for export and import, a file or a folder from encode --ray",
         default=(),
         is_positional=True,
         metavar="INPUT",
     )
     name: str = option("name of the index at that place", default="default")
     model: str | None = option(
-        "folder or Hub name of the model of a new index (default: the bundled one)", default=None, short="-m"
+        "folder or Hub name of the model for a new index (default: the bundled one)", default=None, short="-m"
     )
-    vectors: Literal["float32", "float16", "int8", "binary"] = option("how vectors are kept", default="float32")
-    chunk: int | None = option("longest passage in tokens, 0: documents are never cut", default=None)
-    column: str | None = option("column of tables that holds the text (default: by its name)", default=None)
-    id_column: str | None = option("column that holds the id (default: by its name)", default=None)
+    vectors: Literal["float32", "float16", "int8", "binary"] = option("precision of stored vectors", default="float32")
+    chunk: int | None = option("maximum tokens per passage; 0: never split documents", default=None)
+    column: str | None = option("text column of tables (default: recognized by name)", default=None)
+    id_column: str | None = option("id column (default: recognized by name)", default=None)
     fields: tuple[str, ...] = option("columns to keep as metadata (default: all others)", default=())
-    kinds: tuple[str, ...] = option("types of columns that a table holds as text, such as year:int", default=())
-    lines: bool = option("a .txt has a document a line", default=False)
-    device: str | None = option("cpu, cuda, cuda:1, mps (default: the best there is)", default=None)
-    quiet: bool = option("say nothing but errors", default=False)
+    kinds: tuple[str, ...] = option("types of columns stored as text, such as year:int", default=())
+    lines: bool = option("read each line of a .txt as a document", default=False)
+    device: str | None = option("cpu, cuda, cuda:1, mps (default: the best available)", default=None)
+    quiet: bool = option("print errors only", default=False)
 
 
 def run(options: Options) -> int:
-    """One action on one index."""
+    """Run one action on one index."""
     from munjang.index import Index
 
     if options.action == "build" or options.action == "add":
@@ -131,7 +131,7 @@ def _import(index: "Index", options: Options) -> int:
 
 
 def _load(index: "Index", options: Options) -> int:
-    """The vectors that `munjang encode --ray` wrote, in bulk."""
+    """Load vectors that `munjang encode --ray` wrote, in bulk."""
     from munjang.index.loading import check_source, load_tables
     from munjang.scale.manifest import complete_manifest, tables
     from munjang.scale.places import shown

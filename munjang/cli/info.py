@@ -1,4 +1,4 @@
-"""munjang info [MODEL]: what a model is and how it will be computed; without one, the models of the package.
+"""munjang info [MODEL]: describe a model and how it will be computed; without one, list the bundled models.
 
 munjang info MODEL
 munjang info ko-en-small
@@ -14,10 +14,10 @@ SUMMARY_KO = "모델 살펴보기"
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Of `munjang info`."""
+    """Options of `munjang info`."""
 
     model: str | None = option(
-        "folder or Hub name of a bi-encoder or cross-encoder (none: list the bundled ones)",
+        "folder or Hub name of a bi-encoder or cross-encoder (default: list the bundled models)",
         default=None,
         is_positional=True,
     )
@@ -25,10 +25,10 @@ class Options:
 
 
 def run(options: Options) -> int:
-    """Load the model as what it is and print its own description."""
+    """Load the model and print its description."""
     if options.model is None:
         return _list(options)
-    from munjang import checkpoint  # torch comes with it: not for --help
+    from munjang import checkpoint  # imports torch: not for --help
 
     if checkpoint.kind(options.model) == "cross":
         from munjang.cross_encoder import CrossEncoder
@@ -46,7 +46,7 @@ def run(options: Options) -> int:
 
 
 def _list(options: Options) -> int:
-    """The bundled models, without loading them."""
+    """List the bundled models without loading them."""
     from munjang.checkpoint.bundled import BUNDLED, FOLDER, is_there
 
     rows = []
@@ -64,7 +64,7 @@ def _list(options: Options) -> int:
 
 
 def describe(info: dict[str, object]) -> list[str]:
-    """Aligned lines, one fact each; a table inside (prompts) is indented below its name."""
+    """Return aligned lines, one fact each; a nested table (prompts) is indented below its name."""
     width = max((len(name) for name in info), default=0)
     lines = []
     for name, value in info.items():

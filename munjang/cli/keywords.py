@@ -1,4 +1,4 @@
-"""munjang keywords FILE... -o OUT: the keywords of every text; --html shows them in the texts.
+"""munjang keywords FILE... -o OUT: extract the keywords of every text; --html marks them in the texts.
 
 munjang keywords articles.jsonl -o keywords.csv
 munjang keywords articles.jsonl -o keywords.csv --ngrams 1 2 --pick mmr --html keywords.html
@@ -19,18 +19,20 @@ SUMMARY_KO = "글의 핵심어 찾기; 한국어는 명사구"
 
 @dataclass(frozen=True, kw_only=True)
 class Options(CorpusOptions, KeywordConfig):
-    """Of `munjang keywords`."""
+    """Options of `munjang keywords`."""
 
-    output: str = option("where to write row, keyword and score: .csv, .tsv, .jsonl or .parquet", short="-o")
+    output: str = option("output file of row, keyword and score: .csv, .tsv, .jsonl or .parquet", short="-o")
     html: str | None = option("write a page of the texts with their keywords marked", default=None, metavar="OUT")
-    vectors: str | None = option("vectors of the texts, made by `munjang encode -o x.npy` and this model", default=None)
-    stop_words: Literal["english", "none"] = option("words that are no candidates", default="english")
-    candidates: str | None = option("file of phrases to choose from, one a line (default: of the texts)", default=None)
-    seeds: tuple[str, ...] = option("words that pull the keywords towards them", default=())
+    vectors: str | None = option("vectors of the texts, from `munjang encode -o x.npy` with this model", default=None)
+    stop_words: Literal["english", "none"] = option("words to exclude from the candidates", default="english")
+    candidates: str | None = option(
+        "file of candidate phrases, one per line (default: phrases of the texts)", default=None
+    )
+    seeds: tuple[str, ...] = option("words to pull the keywords towards", default=())
 
 
 def run(options: Options) -> int:
-    """Read, find, write."""
+    """Read the texts, extract their keywords, write them."""
     check_outputs(options, options.output)
     if options.vectors is not None and options.seeds:  # corpus_vectors gives them at length one
         raise InputError("--seeds are mixed with vectors as the model gives them: leave --vectors out")

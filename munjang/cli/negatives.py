@@ -1,4 +1,4 @@
-"""munjang negatives PAIRS... -o OUT: texts of a corpus that are near an anchor and yet not its answer, to train on.
+"""munjang negatives PAIRS... -o OUT: mine hard negatives for training: texts close to an anchor but not its answer.
 
 munjang negatives pairs.tsv -o triplets.jsonl
 munjang negatives pairs.tsv -o triplets.jsonl --model path/to/model --corpus passages.txt --relative-margin 0.05
@@ -23,49 +23,49 @@ SUMMARY_KO = "가깝지만 답이 아닌 글 찾기, 학습용"
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Of `munjang negatives`."""
+    """Options of `munjang negatives`."""
 
     inputs: tuple[str, ...] = option(
         "files of pairs, anchor and positive: .csv .tsv .jsonl .parquet, also with .gz .xz .bz2",
         is_positional=True,
         metavar="PAIRS",
     )
-    output: str = option("where to write: .tsv, .csv, .jsonl or .parquet", short="-o")
+    output: str = option("output file: .tsv, .csv, .jsonl or .parquet", short="-o")
     model: str | None = option(
-        "folder or Hub name of the bi-encoder that searches (default: the bundled one)", default=None, short="-m"
+        "folder or Hub name of the bi-encoder to search with (default: the bundled one)", default=None, short="-m"
     )
-    columns: tuple[str, str] | None = option("columns of anchor and positive (default: by their names)", default=None)
-    corpus: tuple[str, ...] = option("files of texts to choose from (default: all positives)", default=())
-    corpus_column: str | None = option("column of the corpus that holds the text (default: by its name)", default=None)
-    num_negatives: int = option("negatives of each pair", default=3)
-    rank_from: int = option("skip so many of the nearest: they may be answers that nobody marked", default=0)
-    rank_to: int = option("look at so many of the nearest", default=100)
-    margin: float | None = option("a negative scores at most the positive minus this", default=None)
-    relative_margin: float | None = option("a negative scores at most the positive less this share", default=None)
-    max_score: float | None = option("a negative scores at most this", default=None)
-    min_score: float | None = option("a negative scores at least this", default=None)
-    scorer: str | None = option("folder or Hub name of a cross-encoder with a veto", default=None)
+    columns: tuple[str, str] | None = option("anchor and positive columns (default: recognized by name)", default=None)
+    corpus: tuple[str, ...] = option("files of candidate texts (default: all positives)", default=())
+    corpus_column: str | None = option("text column of the corpus (default: recognized by name)", default=None)
+    num_negatives: int = option("negatives per pair", default=3)
+    rank_from: int = option("skip this many nearest texts, which may be unmarked answers", default=0)
+    rank_to: int = option("consider this many nearest texts", default=100)
+    margin: float | None = option("require score <= positive's score - MARGIN", default=None)
+    relative_margin: float | None = option("require score <= positive's score reduced by this fraction", default=None)
+    max_score: float | None = option("require score <= MAX_SCORE", default=None)
+    min_score: float | None = option("require score >= MIN_SCORE", default=None)
+    scorer: str | None = option("cross-encoder that may reject candidates: folder or Hub name", default=None)
     scorer_margin: float | None = option(
-        "it drops what it scores higher than the positive minus this (default: 0)", default=None
+        "reject what the scorer rates above the positive minus this (default: 0)", default=None
     )
-    pick: Literal["top", "random"] = option("which of those that are left: the nearest, or any", default="top")
-    seed: int = option("of --pick random", default=0)
+    pick: Literal["top", "random"] = option("pick the nearest of the remaining candidates, or any", default="top")
+    seed: int = option("random seed of --pick random", default=0)
     layout: Literal["triplet", "columns", "labelled"] = option(
-        "a row for each negative; one for all of a pair's; or pairs with label 1 and 0", default="triplet"
+        "one row per negative; one row per pair with all its negatives; or pairs labelled 1 and 0", default="triplet"
     )
-    device: str | None = option("cpu, cuda, cuda:1, mps (default: the best there is)", default=None)
+    device: str | None = option("cpu, cuda, cuda:1, mps (default: the best available)", default=None)
     dtype: Literal["float32", "bfloat16", "float16", "int8"] | None = option(
-        "type to compute in (default: by device); int8 is for a CPU", default=None
+        "dtype of the network (default: by device); int8 needs a CPU", default=None
     )
     threads: int | None = option("CPU threads (default: all cores)", default=None)
-    dry_run: bool = option("read everything, say what would happen, and stop", default=False)
-    replace: bool = option("replace an output that is already there", default=False)
+    dry_run: bool = option("read everything, print what would be done, and stop", default=False)
+    replace: bool = option("replace an existing output", default=False)
     config: str | None = option("TOML file of these options; flags win", default=None, metavar="FILE")
-    quiet: bool = option("say nothing but errors", default=False)
+    quiet: bool = option("print errors only", default=False)
 
 
 def run(options: Options) -> int:
-    """Read, check, mine, write."""
+    """Check the options, read the pairs, mine negatives, write them."""
     from munjang.data.writing import check_suffix, check_texts, columns_of, write_table
 
     output = Path(options.output)
@@ -76,7 +76,7 @@ def run(options: Options) -> int:
 
     names = ("num_negatives", "rank_from", "rank_to", "margin", "relative_margin", "max_score", "min_score")
     rules = {name: getattr(options, name) for name in (*names, "scorer_margin", "pick", "seed")}
-    Rules(**rules)  # a wrong number is refused before anything is read
+    Rules(**rules)  # reject a wrong number before anything is read
     if options.scorer_margin is not None and options.scorer is None:
         raise InputError("--scorer-margin needs --scorer, a cross-encoder")
     examples, corpus = _read(options)
@@ -117,7 +117,7 @@ def _say_plan(options: Options, examples: "Examples", corpus: list[str] | None) 
 
     for name, wanted in ((options.model, "bi"), (options.scorer, "cross")):
         if name is not None and checkpoint.kind(name) != wanted:
-            raise InputError(f"{name} is no {wanted}-encoder")
+            raise InputError(f"{name} is not a {wanted}-encoder")
     anchors, positives = map(set, examples.texts)
     candidates = positives if corpus is None else set(corpus)
     most = len(examples) * options.num_negatives

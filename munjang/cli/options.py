@@ -1,6 +1,6 @@
-"""Command-line options from a frozen dataclass: name, type, default and help of each are written once, in its field.
+"""Parse a command line into a frozen dataclass: a field holds the name, type, default and help of its option.
 
-A dataclass with a field `config: str | None` reads a TOML file too, its keys the names of the fields; flags win.
+A dataclass with a field `config: str | None` also reads a TOML file whose keys are field names; flags win.
 """
 
 import argparse
@@ -10,20 +10,20 @@ from types import NoneType
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from munjang.errors import InputError, unknown
-from munjang.options import option as option  # here too: commands take both from one place
+from munjang.options import option as option  # re-exported: commands import `option` and `parse` from here
 
 T = TypeVar("T")
 CONFIG = "config"  # the field that names a file of options
 
 
 def parse(options: type[T], argv: list[str], prog: str, description: str) -> T:
-    """The options that these arguments give, and the file that `--config` names.
+    """Return the options that the arguments and the file of `--config` set.
 
-    A wrong argument prints the usage and exits with 2, as argparse does; a wrong file is an InputError.
+    A wrong argument prints the usage and exits with 2, as argparse does; a wrong file raises InputError.
     """
     hints = get_type_hints(options)
     stated = _from_file(options, hints, argv)
-    # No abbreviations: a script that says --trunc would break with the next option that begins so.
+    # No abbreviations: a script that uses --trunc would break with the next option that begins with it.
     parser = argparse.ArgumentParser(prog=prog, description=description, allow_abbrev=False)
     groups: dict[str, Any] = {}
     for each in fields(options):  # type: ignore[arg-type]  # every caller passes a dataclass
@@ -35,14 +35,14 @@ def parse(options: type[T], argv: list[str], prog: str, description: str) -> T:
         target = parser if name is None else groups[name]
         target.add_argument(*_flags(each), **_settings(each, hints, each.name in stated))
     # Intermixed: `encode a.txt -o out.npy b.txt` is what people type.
-    given = vars(parser.parse_intermixed_args(argv))
-    taken = {_group(options, name) for name in given} - {None}  # --query wins over the file's prompt
-    values = {name: value for name, value in stated.items() if _group(options, name) not in taken} | given
+    typed = vars(parser.parse_intermixed_args(argv))
+    taken = {_group(options, name) for name in typed} - {None}  # --query wins over the file's prompt
+    values = {name: value for name, value in stated.items() if _group(options, name) not in taken} | typed
     return options(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
 
 
 def _from_file(options: type[Any], hints: Mapping[str, Any], argv: list[str]) -> dict[str, Any]:
-    """What the file of `--config` says, checked; nothing where the command has no such option."""
+    """Return the checked values of the `--config` file; an empty dict if the command has no such option."""
     if CONFIG not in hints:
         return {}
     before = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
@@ -68,18 +68,18 @@ def _from_file(options: type[Any], hints: Mapping[str, Any], argv: list[str]) ->
 
 
 def read_toml(path: str) -> dict[str, Any]:
-    """A TOML file; a broken one is an InputError that says where."""
+    """Read a TOML file; raise InputError with the position if it is invalid."""
     import tomllib
 
     with open(path, "rb") as file:
         try:
             return tomllib.load(file)
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise InputError(f"{path} is no TOML file: {error}") from None
+            raise InputError(f"{path} is not valid TOML: {error}") from None
 
 
 def checked(what: str, value: Any, hint: Any) -> Any:
-    """A value of a file as the type of its option asks for it."""
+    """Return a value of a file converted to the type of its option; raise InputError if it doesn't fit."""
     kinds = [kind for kind in get_args(hint) if kind is not NoneType] if NoneType in get_args(hint) else [hint]
     (kind,) = kinds
     if get_origin(kind) is Literal:
@@ -99,13 +99,13 @@ def checked(what: str, value: Any, hint: Any) -> Any:
 
 
 def _is_table(hint: Any) -> bool:
-    """Tables of a file: too much for a flag."""
+    """Tell whether an option is a table of the file, which no flag can hold."""
     return dict in get_args(hint)
 
 
 def _group(options: type[Any], name: str) -> str | None:
-    found: str | None = options.__dataclass_fields__[name].metadata["one_of"]
-    return found
+    group: str | None = options.__dataclass_fields__[name].metadata["one_of"]
+    return group
 
 
 def _flags(each: "Field[Any]") -> list[str]:
@@ -116,13 +116,13 @@ def _flags(each: "Field[Any]") -> list[str]:
 
 
 def _settings(each: "Field[Any]", hints: Mapping[str, Any], is_stated: bool) -> dict[str, Any]:
-    """What argparse has to know, read from the type and the default; `is_stated`: a file gives it already."""
+    """Return argparse's settings, derived from type and default; `is_stated`: the file already sets the option."""
     hint = hints[each.name]
     is_required = each.default is MISSING and not is_stated
     text = each.metadata["help"]
     if each.default not in (MISSING, None, False, ()):
         text += f" (default: {each.default})"
-    # no defaults here: what argparse returns is what was typed, and wins over a file
+    # no defaults here: argparse returns only what was typed, which wins over the file
     settings: dict[str, Any] = {"help": text.replace("%", "%%"), "default": argparse.SUPPRESS}
     is_optional = NoneType in get_args(hint)
     if is_optional:
@@ -132,7 +132,7 @@ def _settings(each: "Field[Any]", hints: Mapping[str, Any], is_stated: bool) -> 
     if is_required and not each.metadata["is_positional"]:
         settings["required"] = True
     if hint is bool:  # three states where None is one of them: --normalize, --no-normalize, the model's own
-        has_no = is_optional or CONFIG in hints  # what a file turned on, a flag must be able to turn off
+        has_no = is_optional or CONFIG in hints  # a flag must be able to turn off what a file turned on
         return settings | {"action": argparse.BooleanOptionalAction if has_no else "store_true"}
     if get_origin(hint) is tuple:
         kinds = get_args(hint)

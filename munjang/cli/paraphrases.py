@@ -1,4 +1,4 @@
-"""munjang paraphrases INPUT... -o OUT: the most similar pairs of texts, in one set or between two.
+"""munjang paraphrases INPUT... -o OUT: find the most similar pairs of texts, within one set or between two.
 
 munjang paraphrases questions.csv -o pairs.csv
 munjang paraphrases questions.csv -o pairs.csv --max-pairs 1000 --html pairs.html
@@ -25,7 +25,7 @@ from munjang.errors import InputError
 if TYPE_CHECKING:
     from munjang.tasks.paraphrases.mining import Pairs
 
-SHOWN = 300  # pairs of a page
+MAX_LISTED = 300  # pairs on the page
 
 
 SUMMARY_KO = "가장 비슷한 글의 쌍이나 번역 쌍 찾기"
@@ -33,19 +33,23 @@ SUMMARY_KO = "가장 비슷한 글의 쌍이나 번역 쌍 찾기"
 
 @dataclass(frozen=True, kw_only=True)
 class Options(CorpusOptions):
-    """Of `munjang paraphrases`."""
+    """Options of `munjang paraphrases`."""
 
-    others: tuple[str, ...] = option("files of a second set: pairs between the two (default: inside one)", default=())
+    others: tuple[str, ...] = option(
+        "files of a second set: find pairs between the two sets (default: within one)", default=()
+    )
     other_vectors: str | None = option("vectors of the second set (with --vectors)", default=None)
-    bitext: bool = option("the two sets are two languages: find translations, by margin", default=False)
-    max_pairs: int = option("write so many of the best pairs", default=100_000)
-    min_score: float | None = option("write only pairs that score at least this", default=None)
-    max_neighbours: int | None = option("a pair must be among so many of the nearest of one of its texts", default=None)
-    is_exact: bool | None = option("look at every pair (default: up to some hundred thousand texts)", default=None)
+    bitext: bool = option("find translations between two languages by margin score", default=False)
+    max_pairs: int = option("write at most this many pairs, best first", default=100_000)
+    min_score: float | None = option("write only pairs with at least this score", default=None)
+    max_neighbours: int | None = option(
+        "keep a pair only if one text is among this many nearest of the other", default=None
+    )
+    is_exact: bool | None = option("compare every pair (default: up to several hundred thousand texts)", default=None)
 
 
 def run(options: Options) -> int:
-    """Read, encode, compare, write."""
+    """Read the texts, encode them, find the pairs, write them."""
     check_outputs(options, options.output)
     if options.bitext and not options.others:
         raise InputError("--bitext needs --others, the texts of the other language")
@@ -103,7 +107,7 @@ def _pairs(options: Options, texts: list[str], others: list[str] | None) -> "Pai
 def _page(found: "Pairs", texts: list[str], others: list[str]) -> str:
     from munjang.tasks.page import histogram, page, table
 
-    pairs = [next_pair for next_pair, _ in zip(found, range(SHOWN), strict=False)]
+    pairs = [next_pair for next_pair, _ in zip(found, range(MAX_LISTED), strict=False)]
     rows = [(pair.score, texts[pair.first], others[pair.second]) for pair in pairs]
     facts = {"Texts": len(texts), "Pairs": len(found)} | ({} if texts is others else {"Other texts": len(others)})
     note = f"The first {len(rows):,} of {len(found):,}." if len(rows) < len(found) else ""

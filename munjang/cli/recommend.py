@@ -1,4 +1,4 @@
-"""munjang recommend ITEMS --like ID ...: items like these, or for a need in words; alike or diverse.
+"""munjang recommend ITEMS --like ID ...: recommend items from likes, or for a need in words; similar or diverse.
 
 munjang recommend books.tsv --need "우울할 때 위로가 되는 소설"
 munjang recommend books.tsv --like 9788932008851 --like 9788937460449 -o for-you.csv --html for-you.html
@@ -29,7 +29,7 @@ SUMMARY_KO = "좋아한 것이나 말로 적은 필요에 맞는 항목 추천"
 
 @dataclass(frozen=True, kw_only=True)
 class Options(RunOptions, RecommendConfig):
-    """Of `munjang recommend`."""
+    """Options of `munjang recommend`."""
 
     inputs: tuple[str, ...] = option(
         "tables of items with columns id and text (others: --column, --id-column): .csv .tsv .jsonl .parquet, or .txt",
@@ -37,23 +37,23 @@ class Options(RunOptions, RecommendConfig):
         is_positional=True,
         metavar="ITEMS",
     )
-    like: tuple[str, ...] = option("ids of items that are liked, the oldest first", ())
-    dislike: tuple[str, ...] = option("ids of items that are not", ())
-    exclude: tuple[str, ...] = option("ids of items that are known already", ())
-    need: str | None = option("what is looked for, in words", None)
-    index: str | None = option("recommend the documents of this index instead of files", None)
+    like: tuple[str, ...] = option("ids of liked items, oldest first", ())
+    dislike: tuple[str, ...] = option("ids of disliked items", ())
+    exclude: tuple[str, ...] = option("ids of items not to recommend", ())
+    need: str | None = option("describe in words what is wanted", None)
+    index: str | None = option("recommend documents of this index instead of files", None)
     name: str = option("name of the index at that place", "default")
-    vectors: str | None = option("ready vectors of the items, .npy, a row each in the order of the files", None)
-    model: str | None = option("folder or Hub name of the model (an index knows its own)", None, "-m")
-    column: str | None = option("column that holds the text (default: by its name)", None)
-    id_column: str | None = option("column that holds the id (default: by its name, else numbers from 0)", None)
-    keywords: int = option("keywords that explain each item, 0: none", 3)
-    output: str | None = option("where to write: .tsv .csv .jsonl .parquet (default: print)", None, "-o")
-    html: str | None = option("a page of the items with their reasons, and a map of the catalogue", None)
+    vectors: str | None = option("use these vectors (.npy), one row per item in the order of the files", None)
+    model: str | None = option("folder or Hub name of the model (an index remembers its own)", None, "-m")
+    column: str | None = option("text column (default: recognized by name)", None)
+    id_column: str | None = option("id column (default: recognized by name, else number the items from 0)", None)
+    keywords: int = option("number of keywords that explain each item", 3)
+    output: str | None = option("output file: .tsv .csv .jsonl .parquet (default: print)", None, "-o")
+    html: str | None = option("write a page of the items, the reasons and a map of the catalogue", None)
 
 
 def run(options: Options) -> int:
-    """Read items, find their vectors, choose, explain, write."""
+    """Read the items, encode them, recommend, explain, write."""
     _check(options)
     from munjang.index import Index
     from munjang.tasks.recommend.ranking import explain, recommend
@@ -115,7 +115,7 @@ def _items(options: Options) -> "Items":
     _check_texts(options, ids, texts)
     if options.vectors is None:
         return Items.of_texts(texts, _model(options), ids, not options.quiet)
-    # words need the model that made the vectors; ids that are liked don't
+    # a need in words has to be encoded by the model that made the vectors; liked ids don't
     model = _model(options) if options.need is not None or options.model is not None else None
     return Items.of_vectors(corpus_vectors(options, texts, options.vectors, model), ids, texts, model)
 

@@ -1,4 +1,4 @@
-"""munjang rerank QUERY FILE...: the documents of files in the order of a cross-encoder.
+"""munjang rerank QUERY FILE...: rank the documents of files for a query with a cross-encoder.
 
 munjang rerank "How fast is light?" answers.txt
 munjang rerank "수도가 어디야?" candidates.txt --model path/to/cross-encoder -k 5
@@ -16,26 +16,26 @@ SUMMARY_KO = "크로스 인코더로 질문에 맞는 순서로 정렬"
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Of `munjang rerank`."""
+    """Options of `munjang rerank`."""
 
-    query: str = option("what the documents should answer", is_positional=True, metavar="QUERY")
+    query: str = option("question that the documents should answer", is_positional=True, metavar="QUERY")
     files: tuple[str, ...] = option(
-        "files of documents, one a line or a row; - is standard input", is_positional=True, metavar="FILE"
+        "files of documents, one per line or row; - is standard input", is_positional=True, metavar="FILE"
     )
     model: str | None = option(
         "folder or Hub name of the cross-encoder (default: the bundled one)", default=None, short="-m"
     )
-    k: int | None = option("documents to show (default: all)", default=None, short="-k")
-    column: str | None = option("column that holds the text (default: by its name)", default=None)
-    json: bool = option("print an object a line", default=False)
-    device: str | None = option("cpu, cuda, cuda:1, mps (default: the best there is)", default=None)
+    k: int | None = option("number of documents to show (default: all)", default=None, short="-k")
+    column: str | None = option("text column (default: recognized by name)", default=None)
+    json: bool = option("print one JSON object per line", default=False)
+    device: str | None = option("cpu, cuda, cuda:1, mps (default: the best available)", default=None)
     dtype: Literal["float32", "bfloat16", "float16", "int8"] | None = option(
-        "type to compute in (default: by device); int8 is for a CPU", default=None
+        "dtype of the network (default: by device); int8 needs a CPU", default=None
     )
 
 
 def run(options: Options) -> int:
-    """Read, rank, print."""
+    """Read the documents, rank them, print them."""
     from munjang.data.tables import read_texts
 
     texts = [text for path in options.files for text in read_texts(path, options.column)]

@@ -1,4 +1,4 @@
-"""munjang search QUERY FILES...: find what files say about something; or ask an index with --index.
+"""munjang search QUERY FILES...: search files, or an index with --index.
 
 munjang search "수도가 어디야?" notes/
 munjang search "수도가 어디야?" notes/*.txt --model path/to/model
@@ -19,45 +19,48 @@ SUMMARY_KO = "파일이나 색인에서 찾기"
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Of `munjang search`."""
+    """Options of `munjang search`."""
 
-    query: str = option("what to look for", is_positional=True, metavar="QUERY")
+    query: str = option("what to search for", is_positional=True, metavar="QUERY")
     files: tuple[str, ...] = option(
-        "files and folders to look in: .txt .md, or tables with a document a row",
+        "files and folders to search: .txt .md, or tables with one document per row",
         default=(),
         is_positional=True,
         metavar="FILE",
     )
-    index: str | None = option(f"look in this index instead: {LASTING_LOCATIONS}", default=None)
+    index: str | None = option(f"search this index instead: {LASTING_LOCATIONS}", default=None)
     name: str = option("name of the index at that place", default="default")
     model: str | None = option(
-        "folder or Hub name of the model (default: the bundled one; an index knows its own)", default=None, short="-m"
+        "folder or Hub name of the model (default: the bundled one; an index remembers its own)",
+        default=None,
+        short="-m",
     )
-    rerank: str | None = option("order the candidates once more with this cross-encoder", default=None)
+    rerank: str | None = option("re-rank the candidates with this cross-encoder", default=None)
     rerank_weight: float | None = option(
-        "its share of the final order, 0 to 1; the retrieval has the rest (default: what its folder states, or 1)",
+        "weight of the re-ranker in the final order, 0 to 1; retrieval has the rest (default: the re-ranker's own, "
+        "or 1)",
         default=None,
     )
-    k: int = option("hits to show", default=10, short="-k")
-    candidates: int = option("passages that are found before they are ordered once more", default=100)
+    k: int = option("number of hits to show", default=10, short="-k")
+    candidates: int = option("number of passages to retrieve before re-ranking", default=100)
     where: str | None = option("filter by metadata, such as \"year >= 2020 and lang = 'ko'\"", default=None)
-    hybrid: bool = option("look for words as well (BM25)", default=False)
-    passages: bool = option("show every passage, not the best of each document", default=False)
-    column: str | None = option("column of tables that holds the text (default: by its name)", default=None)
-    lines: bool = option("a .txt has a document a line", default=False)
-    json: bool = option("print an object a line", default=False)
-    device: str | None = option("cpu, cuda, cuda:1, mps (default: the best there is)", default=None)
+    hybrid: bool = option("search by words (BM25) as well as vectors", default=False)
+    passages: bool = option("show every passage, not only the best of each document", default=False)
+    column: str | None = option("text column of tables (default: recognized by name)", default=None)
+    lines: bool = option("read each line of a .txt as a document", default=False)
+    json: bool = option("print one JSON object per line", default=False)
+    device: str | None = option("cpu, cuda, cuda:1, mps (default: the best available)", default=None)
     dtype: Literal["float32", "bfloat16", "float16", "int8"] | None = option(
-        "type to compute in (default: by device); int8 is for a CPU", default=None
+        "dtype of the network (default: by device); int8 needs a CPU", default=None
     )
-    quiet: bool = option("say nothing but errors", default=False)
+    quiet: bool = option("print errors only", default=False)
 
 
 def run(options: Options) -> int:
-    """Open or make an index, ask it, print the hits."""
+    """Open an index or build one of the files, search it, print the hits."""
     if bool(options.files) == (options.index is not None):
         raise InputError("Where to look? Give files, or --index with the place of an index")
-    rerank = _reranking(options)  # before the files are read, which can take long
+    rerank = _reranking(options)  # fails before the files are read, which can take long
     from munjang.index import Index
 
     if options.index is not None:
@@ -75,10 +78,10 @@ def run(options: Options) -> int:
 
 
 def _reranking(options: Options) -> Any:
-    """How to order once more; None: not at all."""
+    """Load the re-ranker; return None if none is named."""
     if options.rerank is None:
         if options.rerank_weight is not None:
-            raise InputError("--rerank-weight is the share of a cross-encoder; name it with --rerank")
+            raise InputError("--rerank-weight needs --rerank, a cross-encoder")
         return None
     from munjang.cross_encoder import CrossEncoder
     from munjang.index.rerank import Reranking
@@ -101,7 +104,7 @@ def _of_files(options: Options) -> Any:
 
 
 def shown(hit: Any) -> str:
-    """A hit as two lines for a person."""
+    """Return a hit as two readable lines."""
     text = " ".join(hit.text.split())
     text = text if len(text) <= 300 else text[:299] + "…"
     source = hit.metadata.get("source", hit.document_id)

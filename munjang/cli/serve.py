@@ -1,4 +1,4 @@
-"""munjang serve: models over HTTP, in the shapes of OpenAI, text-embeddings-inference and Cohere; and search.
+"""munjang serve: serve models over HTTP with the APIs of OpenAI, text-embeddings-inference and Cohere; and search.
 
 munjang serve --index notes-index
 munjang serve --model small=path/to/model --reranker path/to/cross-encoder --index notes
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from munjang.server.service import Service
 
 KEY_VARIABLE = "MUNJANG_API_KEY"
-# Threads of a batch that wait for each other would spin on the cores that the event loop and the clients need: 31 to 48
-# short texts a second instead of 138 to 152 (32 clients on two busy cores, 2026-11-15).
-WAITING = ("OMP_WAIT_POLICY", "passive")
-CPU_TOKENS, GPU_TOKENS = 4096, 65_536  # of a batch: what fills two cores, or a GPU, once
-CORE_TOKENS = 512  # that are worth a batch of its own
+# Threads that wait for each other would spin on the cores that the event loop and the clients need: 31 to 48 short
+# texts a second instead of 138 to 152 (32 clients on two busy cores, 2026-11-15).
+WAIT_POLICY = ("OMP_WAIT_POLICY", "passive")
+CPU_BATCH_TOKENS, GPU_BATCH_TOKENS = 4096, 65_536  # fill two cores, or a GPU, once
+BATCH_TOKENS_PER_CORE = 512  # enough for a batch of its own
 
 
 SUMMARY_KO = "HTTP로 답하기: 벡터, 재정렬, 검색"
@@ -32,59 +32,59 @@ SUMMARY_KO = "HTTP로 답하기: 벡터, 재정렬, 검색"
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Of `munjang serve`."""
+    """Options of `munjang serve`."""
 
     model: tuple[str, ...] = option(
-        "bi-encoders, each as NAME=FOLDER or a folder or Hub name alone (default: the bundled models)",
+        "bi-encoders, each as NAME=FOLDER or just a folder or Hub name (default: the bundled models)",
         default=(),
         short="-m",
         metavar="NAME=PATH",
     )
-    reranker: tuple[str, ...] = option("cross-encoders, given the same way", default=(), metavar="NAME=PATH")
-    index: str | None = option(f"an index to search in: {LOCATIONS}", default=None)
+    reranker: tuple[str, ...] = option("cross-encoders, given like --model", default=(), metavar="NAME=PATH")
+    index: str | None = option(f"serve this index: {LOCATIONS}", default=None)
     index_name: str = option("name of the index at that place", default="default")
-    host: str = option("address to listen at", default="127.0.0.1")
-    port: int = option("port to listen at; 0 is any free one", default=8080)
+    host: str = option("address to listen on", default="127.0.0.1")
+    port: int = option("port to listen on; 0 picks a free one", default=8080)
     api_key_file: str | None = option(
-        f"file of API keys, one a line (or one key in the variable {KEY_VARIABLE})", default=None
+        f"file of API keys, one per line (or set one key in {KEY_VARIABLE})", default=None
     )
-    no_auth: bool = option("listen at an address that others reach, without a key", default=False)
-    allowed_host: tuple[str, ...] = option("more names that clients may call this server by; * is any", default=())
+    no_auth: bool = option("listen on a public address without a key", default=False)
+    allowed_host: tuple[str, ...] = option("accept these host names too; * accepts any", default=())
     max_batch_tokens: int | None = option(
-        f"tokens that a model computes at once, on all cores (default: {CPU_TOKENS}, or {CORE_TOKENS} a core if "
-        f"that is more; on a GPU {GPU_TOKENS})",
+        f"tokens that a model computes at once, on all cores (default: {CPU_BATCH_TOKENS}, or {BATCH_TOKENS_PER_CORE} "
+        f"per core if that is more; on a GPU {GPU_BATCH_TOKENS})",
         default=None,
     )
-    max_queue: int = option("requests that may wait for one model; more are answered 429", default=512)
-    max_wait_ms: int = option("for so long a request may be overtaken by smaller ones", default=50)
-    max_texts: int = option("texts of a request", default=2048)
-    max_text_chars: int = option("characters of a text", default=100_000)
-    max_body_bytes: int = option("bytes of a request", default=2_000_000)
+    max_queue: int = option("requests that may wait per model; more get 429", default=512)
+    max_wait_ms: int = option("milliseconds for which smaller requests may overtake a larger one", default=50)
+    max_texts: int = option("maximum texts per request", default=2048)
+    max_text_chars: int = option("maximum characters per text", default=100_000)
+    max_body_bytes: int = option("maximum bytes per request", default=2_000_000)
     dimensions: tuple[int, ...] = option(
-        "sizes that vectors may be cut to (default: what a model declares)", default=()
+        "dimensions that vectors may be truncated to (default: those the model declares)", default=()
     )
-    workers: int = option("models that compute at once; each has a batch on every core", default=1)
-    drain_s: int = option("seconds that requests have to finish after SIGTERM", default=30)
-    device: str | None = option("cpu, cuda, cuda:1, mps (default: the best there is)", default=None)
+    workers: int = option("models that compute at once, each with a batch on every core", default=1)
+    drain_s: int = option("seconds to finish open requests after SIGTERM", default=30)
+    device: str | None = option("cpu, cuda, cuda:1, mps (default: the best available)", default=None)
     dtype: Literal["float32", "bfloat16", "float16", "int8"] | None = option(
-        "type to compute in (default: by device); int8 is for a CPU", default=None
+        "dtype of the network (default: by device); int8 needs a CPU", default=None
     )
     threads: int | None = option("CPU threads (default: all cores)", default=None)
-    quiet: bool = option("no line for every request", default=False)
+    quiet: bool = option("don't log requests", default=False)
 
 
 def run(options: Options) -> int:
-    """Check, bind, load, serve until SIGTERM or Ctrl-C."""
-    os.environ.setdefault(*WAITING)  # before torch is loaded, which reads it then
+    """Check the options, bind the port, load the models, serve until SIGTERM or Ctrl-C."""
+    os.environ.setdefault(*WAIT_POLICY)  # torch reads it when it is imported
     try:
-        import fastapi  # noqa: F401  # asked for here, where it can still be said plainly
+        import fastapi  # noqa: F401  # imported here to report it plainly if it is missing
         import uvicorn  # noqa: F401
     except ImportError:
         raise MissingExtra("fastapi and uvicorn", "server", "Serving") from None
     from munjang.server.run import bind
 
     keys = keys_of(options)
-    with bind(options.host, options.port) as bound:  # before the models: a port in use is known at once
+    with bind(options.host, options.port) as bound:  # before the models load: report a port in use at once
         return _serve(options, keys, bound)
 
 
@@ -94,7 +94,7 @@ def _serve(options: Options, keys: tuple[str, ...], bound: socket.socket) -> int
     from munjang.server.run import run as serve
 
     service = load(options)
-    warnings.simplefilter("ignore", TruncationWarning)  # clients decide that, and the log has no place for it
+    warnings.simplefilter("ignore", TruncationWarning)  # clients choose to truncate; it doesn't belong in the log
     log_to_stderr(options.quiet)
     app = create_app(service, rules_of(options, keys))
     names = ", ".join(service.batcher.lanes)
@@ -104,25 +104,25 @@ def _serve(options: Options, keys: tuple[str, ...], bound: socket.socket) -> int
 
 
 def keys_of(options: Options) -> tuple[str, ...]:
-    """The API keys; none are allowed only where nobody else can reach the server, or where that is asked for."""
+    """Return the API keys; raise InputError if there are none on a public address without --no-auth."""
     from munjang.server.run import is_loopback
 
     keys = [os.environ[KEY_VARIABLE]] if os.environ.get(KEY_VARIABLE) else []
     if options.api_key_file is not None:
         lines = Path(options.api_key_file).read_text(encoding="utf-8").split()
         if not lines:
-            raise InputError(f"{options.api_key_file} holds no key.")
+            raise InputError(f"{options.api_key_file} contains no key.")
         keys += lines
     if not keys and not options.no_auth and not is_loopback(options.host):
         raise InputError(
-            f"Everyone who reaches {options.host} could use this server: give --api-key-file or {KEY_VARIABLE}, "
-            "or --no-auth if that is meant."
+            f"Anyone who reaches {options.host} could use this server: give --api-key-file or {KEY_VARIABLE}, "
+            "or --no-auth if that is intended."
         )
     return () if options.no_auth else tuple(keys)
 
 
 def rules_of(options: Options, keys: tuple[str, ...]) -> "Rules":
-    """Who may come in."""
+    """Return the rules for incoming requests: keys, hosts, body size."""
     from munjang.server.rules import Rules
 
     hosts = (*Rules().hosts, options.host.lower(), *(name.lower() for name in options.allowed_host))
@@ -130,7 +130,7 @@ def rules_of(options: Options, keys: tuple[str, ...]) -> "Rules":
 
 
 def load(options: Options) -> "Service":
-    """Models, re-rankers and the index; where none is named, the bundled two."""
+    """Load models, re-rankers and the index; the two bundled models if none is named."""
     from munjang import checkpoint
     from munjang.bi_encoder import BiEncoder
     from munjang.cross_encoder import CrossEncoder
@@ -154,15 +154,15 @@ def load(options: Options) -> "Service":
     embedders = [Embedder(name, model, dimensions) for name, model in models]
     rerankers = [Reranker(name, CrossEncoder.load(path, **where)) for name, path in map(named, options.reranker)]
     on_gpu = any(model.device.type == "cuda" for _, model in models)
-    cpu = max(CPU_TOKENS, CORE_TOKENS * (os.cpu_count() or 1))
-    budget = options.max_batch_tokens or (GPU_TOKENS if on_gpu else cpu)
+    cpu_tokens = max(CPU_BATCH_TOKENS, BATCH_TOKENS_PER_CORE * (os.cpu_count() or 1))
+    budget = options.max_batch_tokens or (GPU_BATCH_TOKENS if on_gpu else cpu_tokens)
     limits = Limits(budget, options.max_queue, options.max_wait_ms)
     sizes = Sizes(options.max_texts, options.max_text_chars)
     return Service(embedders, rerankers, index, limits, sizes, options.workers)
 
 
 def named(given: str) -> tuple[str, str]:
-    """NAME=PATH, or a path whose last part is the name.
+    """Split NAME=PATH; a path alone is named by its last part.
 
     >>> named("small=models/ko-en"), named("models/ko-en")
     (('small', 'models/ko-en'), ('ko-en', 'models/ko-en'))

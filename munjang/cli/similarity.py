@@ -1,4 +1,4 @@
-"""munjang similarity TEXT TEXT...: how similar texts are; --file scores the pairs of a table.
+"""munjang similarity TEXT TEXT...: score how similar texts are; --file scores the pairs of a table.
 
 munjang similarity "A cat sleeps." "새끼 고양이가 낮잠을 잔다."
 munjang similarity "A cat sits." "고양이가 앉아 있다." --model path/to/model
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Scores: TypeAlias = "NDArray[Any]"
-CHUNK_PAIRS = 1024  # of a file, scored and printed together
+PAIRS_PER_CALL = 1024  # scored and printed together
 
 
 SUMMARY_KO = "글이 서로 얼마나 비슷한지"
@@ -28,39 +28,39 @@ SUMMARY_KO = "글이 서로 얼마나 비슷한지"
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Of `munjang similarity`."""
+    """Options of `munjang similarity`."""
 
     texts: tuple[str, ...] = option(
-        "two texts give a number, more a table of each against each", default=(), is_positional=True, metavar="TEXT"
+        "two texts give a number, more a table of all pairs", default=(), is_positional=True, metavar="TEXT"
     )
     model: str | None = option("folder or Hub name of the model (default: the bundled one)", default=None, short="-m")
     file: str | None = option("score the pairs of this table instead: .tsv .csv .jsonl .parquet, or -", default=None)
-    columns: tuple[str, str] | None = option("the table's two columns (default: by their names)", default=None)
+    columns: tuple[str, str] | None = option("the two text columns (default: recognized by name)", default=None)
     format: Literal["csv", "tsv", "jsonl", "parquet"] | None = option(
-        "the table's format (default: by suffix)", default=None
+        "format of the table (default: by suffix)", default=None
     )
     function: Literal["cosine", "dot", "euclidean", "manhattan"] | None = option(
-        "how vectors are compared, higher is closer (default: as the model says)", default=None, one_of="scorer"
+        "similarity function, higher is closer (default: the model's own)", default=None, one_of="scorer"
     )
-    cross: bool = option("the model is a cross-encoder, which reads both texts at once", default=False, one_of="scorer")
-    json: bool = option("print JSON: an object, or an object a line for --file", default=False)
-    device: str | None = option("cpu, cuda, cuda:1, mps (default: the best there is)", default=None)
+    cross: bool = option("score with a cross-encoder, which reads both texts together", default=False, one_of="scorer")
+    json: bool = option("print one JSON object; with --file, one per line", default=False)
+    device: str | None = option("cpu, cuda, cuda:1, mps (default: the best available)", default=None)
     dtype: Literal["float32", "bfloat16", "float16", "int8"] | None = option(
-        "type to compute in (default: by device); int8 is for a CPU", default=None
+        "dtype of the network (default: by device); int8 needs a CPU", default=None
     )
     threads: int | None = option("CPU threads (default: all cores)", default=None)
 
 
 @dataclass(frozen=True)
 class Scorer:
-    """What both kinds of model can do here."""
+    """Scoring functions of a bi-encoder or a cross-encoder."""
 
-    pairs: Callable[[list[str], list[str]], Scores]  # row by row; several scores a row where a model has labels
-    table: Callable[[list[str]], Scores]  # each against each
+    pairs: Callable[[list[str], list[str]], Scores]  # row by row; several scores per row if the model has labels
+    table: Callable[[list[str]], Scores]  # all pairs
 
 
 def run(options: Options) -> int:
-    """Load one model, print its scores."""
+    """Load the model and print its scores."""
     if options.file is None and len(options.texts) < 2:
         raise InputError(f"Give at least two texts, or --file with pairs; {len(options.texts)} given")
     if options.file is not None and options.texts:
@@ -79,12 +79,10 @@ def run(options: Options) -> int:
 
 
 def _bi(options: Options) -> Scorer:
-    from munjang import checkpoint  # torch comes with it: not for --help
+    from munjang import checkpoint  # imports torch: not for --help
     from munjang.bi_encoder import BiEncoder
 
-    if (
-        options.model is not None and checkpoint.kind(options.model) == "cross"
-    ):  # its encoder would load, and its vectors mean little
+    if options.model is not None and checkpoint.kind(options.model) == "cross":  # its vectors would mean little
         raise InputError(f"{options.model} is a cross-encoder: add --cross")
     model = BiEncoder.load(options.model, device=options.device, dtype=options.dtype, threads=options.threads)
     if options.function is not None:
@@ -113,10 +111,10 @@ def _cross(options: Options) -> Scorer:
 
 
 def _print_pairs(options: Options, pairs: Iterator[tuple[str, str]], scorer: Scorer) -> None:
-    """A line per pair, as soon as it is known."""
-    while chunk := list(islice(pairs, CHUNK_PAIRS)):
-        scores = scorer.pairs([first for first, _ in chunk], [second for _, second in chunk]).tolist()
-        for (first, second), score in zip(chunk, scores, strict=True):
+    """Print one line per pair as soon as it is scored."""
+    while rows := list(islice(pairs, PAIRS_PER_CALL)):
+        scores = scorer.pairs([first for first, _ in rows], [second for _, second in rows]).tolist()
+        for (first, second), score in zip(rows, scores, strict=True):
             line = {"a": first, "b": second, "score": score}
             print(json.dumps(line, ensure_ascii=False) if options.json else _shown(score))
         sys.stdout.flush()

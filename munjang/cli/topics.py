@@ -1,4 +1,4 @@
-"""munjang topics FILE... -o OUT: what a pile of texts is about, and which text belongs where; --html draws a map.
+"""munjang topics FILE... -o OUT: find topics in texts and assign each text to one; --html draws a map.
 
 munjang topics reviews.csv -o topics.csv --html map.html
 munjang topics reviews.csv -o topics.csv --html map.html --save topics --times date
@@ -27,21 +27,19 @@ SUMMARY_KO = "글이 다루는 주제를 찾아 지도로 그리기"
 
 @dataclass(frozen=True, kw_only=True)
 class Options(CorpusOptions, TopicConfig):
-    """Of `munjang topics`."""
+    """Options of `munjang topics`."""
 
-    output: str = option("where to write row, topic, similarity, label, text: .csv .tsv .jsonl .parquet", short="-o")
-    html: str | None = option("draw a map of the topics to this file", default=None, metavar="OUT")
-    vectors: str | None = option("vectors of the texts, made by `munjang encode -o x.npy`", default=None)
-    save: str | None = option("keep the topics in this folder, to assign new texts to", default=None)
-    load: str | None = option(
-        "assign the texts to the topics of this folder, instead of finding new ones", default=None
-    )
-    min_similarity: float | None = option("of --load: texts that are less near than this have no topic", default=None)
-    times: str | None = option("column of dates or numbers: topics over time, printed and on the map", default=None)
+    output: str = option("output file of row, topic, similarity, label, text: .csv .tsv .jsonl .parquet", short="-o")
+    html: str | None = option("write a map of the topics to this file", default=None, metavar="OUT")
+    vectors: str | None = option("use these vectors of the texts, from `munjang encode -o x.npy`", default=None)
+    save: str | None = option("save the topics to this folder, to assign new texts later", default=None)
+    load: str | None = option("assign the texts to the topics of this folder instead of finding new ones", default=None)
+    min_similarity: float | None = option("with --load: assign no topic below this similarity", default=None)
+    times: str | None = option("column of dates or numbers: follow topics over time", default=None)
 
 
 def run(options: Options) -> int:
-    """Read, find or assign, write."""
+    """Read the texts, find topics or assign saved ones, write the result."""
     from munjang.data.writing import check_texts, write_table
 
     check_outputs(options, options.output)
@@ -65,7 +63,7 @@ def run(options: Options) -> int:
 
 
 def _check_folder(options: Options) -> None:
-    """The folder of --save, before the work too."""
+    """Raise InputError now if the folder of --save could not be written later."""
     if options.save is None:
         return
     from munjang.tasks.topics.files import check_folder
@@ -100,7 +98,7 @@ def _found(
     from munjang.tasks.topics.times import topics_over_time
 
     encoder, vectors = _encoded(options, texts)
-    say(options, f"finding topics of {len(texts):,} texts")  # UMAP and HDBSCAN can't say how far they are
+    say(options, f"finding topics of {len(texts):,} texts")  # UMAP and HDBSCAN report no progress
     model = find_topics(texts, encoder, config, vectors, not options.quiet)
     periods = None if times is None else topics_over_time(model, times)
     if options.save is not None:
@@ -131,7 +129,7 @@ def _assigned(options: Options, texts: list[str]) -> "tuple[Any, Any, TopicModel
 
 
 def _encoded(options: Options, texts: list[str]) -> tuple[Any, Any]:
-    """The model, if one is needed, and vectors of the texts."""
+    """Load the model if one is needed; return it and the vectors of the texts."""
     from munjang.bi_encoder import BiEncoder
 
     encoder = None
@@ -165,7 +163,7 @@ def _read(options: Options) -> tuple[list[str], list[Any] | None]:
 
 
 def _numbers(times: list[Any]) -> list[Any]:
-    """Years come out of a .csv as text."""
+    """Convert times to numbers if all are numbers: years of a .csv arrive as text."""
     try:
         return [float(time) for time in times]
     except (TypeError, ValueError):

@@ -1,8 +1,8 @@
-"""munjang train MODEL DATA -o OUT: train a bi-encoder or a cross-encoder; --resume goes on after a stop.
+"""munjang train MODEL DATA -o OUT: train a bi-encoder or a cross-encoder; --resume continues an interrupted run.
 
 munjang train MODEL pairs.tsv -o OUT --objective in_batch
 munjang train bert-folder nli.tsv -o nli-model --objective classification --evaluate sts-dev.tsv
-munjang train --config run.toml            # the same settings in a file, several datasets as [[datasets]]
+munjang train --config run.toml            settings in a file, several datasets as [[datasets]]
 torchrun --nproc-per-node 4 -m munjang train --config run.toml
 """
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:  # numpy and torch stay out of --help
     from munjang.training.datasets import Dataset
     from munjang.training.trainee import Holder
 
-# What a table of [[datasets]] and its `reading` may hold; one of these that is a list of names may be one name too
-TABLE: dict[str, Any] = {
+# Types of the keys of [[datasets]] and of its `reading`; a list of names may also be a single name
+DATASET_KEYS: dict[str, Any] = {
     **dict.fromkeys(("objective", "sampler", "teacher", "guide"), str),
     **dict.fromkeys(("data", "prompts"), tuple[str, ...]),
     **dict.fromkeys(("options", "reading"), dict),
     "batch_size": int,
 }
-READING: dict[str, Any] = {
+READING_KEYS: dict[str, Any] = {
     **dict.fromkeys(("texts", "labels", "score"), tuple[str, ...]),
     **dict.fromkeys(("label", "format"), str),
     "score_range": tuple[float, float],
@@ -40,10 +40,10 @@ SUMMARY_KO = "예문으로 모델 학습; 중단된 학습은 이어서"
 
 @dataclass(frozen=True, kw_only=True)
 class Options(TrainConfig):
-    """Of `munjang train`."""
+    """Options of `munjang train`."""
 
-    model: str | None = option(  # none is needed for --objectives
-        "folder or Hub name of the model to begin with", default=None, is_positional=True, metavar="MODEL"
+    model: str | None = option(  # not needed for --objectives
+        "folder or Hub name of the model to start from", default=None, is_positional=True, metavar="MODEL"
     )
     data: tuple[str, ...] = option(
         "files of examples: .csv .tsv .jsonl .parquet, also with .gz .xz .bz2; a folder; hub:owner/name",
@@ -51,33 +51,33 @@ class Options(TrainConfig):
         is_positional=True,
         metavar="DATA",
     )
-    objective: str | None = option("what to learn; `munjang train --objectives` lists them", default=None)
-    objectives: bool = option("list the objectives, and end", default=False)
+    objective: str | None = option("training objective; `munjang train --objectives` lists them", default=None)
+    objectives: bool = option("list the objectives and exit", default=False)
     set: tuple[str, ...] = option("settings of the objective, such as margin=1", default=(), metavar="KEY=VALUE")
-    texts: tuple[str, ...] = option("columns that hold the texts (default: by their names)", default=())
-    label: str | None = option("column that holds the label", default=None)
-    labels: tuple[str, ...] = option("names of the labels in the order of their numbers", default=())
-    score: str | None = option("column that holds the score", default=None)
+    texts: tuple[str, ...] = option("text columns (default: recognized by name)", default=())
+    label: str | None = option("label column", default=None)
+    labels: tuple[str, ...] = option("names of the labels, in the order of their numbers", default=())
+    score: str | None = option("score column", default=None)
     format: Literal["txt", "csv", "tsv", "jsonl", "parquet"] | None = option(
-        "of the files (default: by their names)", default=None
+        "format of the files (default: by suffix)", default=None
     )
-    score_range: tuple[float, float] | None = option("smallest and largest score (default: found)", default=None)
-    max_rows: int | None = option("read so many rows only", default=None)
-    prompts: tuple[str, ...] = option("put these before the texts of each column", default=())
-    teacher: str | None = option("model whose vectors or scores are learned", default=None)
-    guide: str | None = option("model that tells false negatives", default=None)
+    score_range: tuple[float, float] | None = option("lowest and highest score (default: from the data)", default=None)
+    max_rows: int | None = option("read at most this many rows", default=None)
+    prompts: tuple[str, ...] = option("put these before the texts, one per column", default=())
+    teacher: str | None = option("model to learn vectors or scores from", default=None)
+    guide: str | None = option("model that detects false negatives", default=None)
     cross: bool = option("train a new cross-encoder on the encoder of MODEL", default=False)
-    num_labels: int | None = option("outputs of a new cross-encoder (default: what the data asks for)", default=None)
+    num_labels: int | None = option("outputs of a new cross-encoder (default: from the data)", default=None)
     pooling: str | None = option("cls, mean or max, instead of the model's own", default=None)
-    dry_run: bool = option("read and check everything, say what would be done, and end", default=False)
-    config: str | None = option("TOML file with these settings; flags win", default=None)
-    datasets: tuple[dict, ...] = option(  # type: ignore[type-arg]  # what a table of the file holds is checked later
+    dry_run: bool = option("read and check everything, print what would be done, and exit", default=False)
+    config: str | None = option("TOML file of these settings; flags win", default=None)
+    datasets: tuple[dict, ...] = option(  # type: ignore[type-arg]  # tables are checked in `datasets_of`
         "several datasets, each with its objective, as [[datasets]] of the file", default=()
     )
 
 
 def run(options: Options) -> int:
-    """Check everything, train, say where the model is."""
+    """Check the options, train, print where the model is."""
     if options.objectives:
         print(describe_objectives())
         return 0
@@ -90,7 +90,10 @@ def run(options: Options) -> int:
 def train_with(
     options: "Any", datasets: "list[Dataset]", is_cross: bool, num_layers: int | None = None, is_over: bool = True
 ) -> int:
-    """What `train`, `distill` and `adapt` end in; `is_over=False`: these processes will train once more."""
+    """Train the model: the last step of `train`, `distill` and `adapt`.
+
+    `is_over=False`: these processes will train again.
+    """
     from munjang.training.train import train
 
     if options.dry_run:
@@ -108,19 +111,19 @@ def train_with(
 
 
 def previewed(options: "Any", datasets: "list[Dataset]", is_cross: bool, num_layers: int | None = None) -> str:
-    """What would be done, in words, when everything was read and checked."""
+    """Read and check everything; return a description of what would be done."""
     from munjang.training.preview import preview
 
     return preview(_model(options, datasets, is_cross, num_layers), datasets, config_of(options))
 
 
 def config_of(options: "Any") -> TrainConfig:
-    """The part of the options that says how to train."""
+    """Return the training configuration among the options."""
     return TrainConfig(**{each.name: getattr(options, each.name) for each in fields(TrainConfig)})
 
 
 def datasets_of(options: Options, objective: str) -> "list[Dataset]":
-    """What flags or the file say about data."""
+    """Return the datasets that the flags or the file describe."""
     from munjang.training.datasets import Dataset
 
     if options.datasets and options.data:
@@ -134,16 +137,16 @@ def datasets_of(options: Options, objective: str) -> "list[Dataset]":
     ]
     made = []
     for table in tables:
-        _check_table("[[datasets]]", table, TABLE)
+        _check_table("[[datasets]]", table, DATASET_KEYS)
         if "data" not in table:
             raise InputError("A table of [[datasets]] has no data; give the name of a file, or a list of them")
-        _check_table("reading of [[datasets]]", table.get("reading", {}), READING)
-        given = {"objective": objective, **table}
-        given = _others(options, given["objective"]) | given
-        given["reading"] = reading_of(options) | dict(given.get("reading", {}))
-        prompts = given.get("prompts", options.prompts)
-        given["prompts"] = (prompts,) if isinstance(prompts, str) else tuple(prompts)
-        made.append(Dataset(**given))
+        _check_table("reading of [[datasets]]", table.get("reading", {}), READING_KEYS)
+        values = {"objective": objective, **table}
+        values = _other_models(options, values["objective"]) | values
+        values["reading"] = reading_of(options) | dict(values.get("reading", {}))
+        prompts = values.get("prompts", options.prompts)
+        values["prompts"] = (prompts,) if isinstance(prompts, str) else tuple(prompts)
+        made.append(Dataset(**values))
     return made
 
 
@@ -155,8 +158,8 @@ def _check_table(what: str, table: dict[str, Any], hints: dict[str, Any]) -> Non
         checked(f"{key} of {what}", value, str if is_name else hints[key])
 
 
-def _others(options: Options, objective: str) -> dict[str, str | None]:
-    """The teacher and guide of the command; one of several datasets has none where its objective takes none."""
+def _other_models(options: Options, objective: str) -> dict[str, str | None]:
+    """Return the teacher and guide of a dataset; among several datasets, only if its objective takes them."""
     from munjang.objectives import OBJECTIVES, options_of
 
     if not options.datasets or objective not in OBJECTIVES:
@@ -171,8 +174,8 @@ def _others(options: Options, objective: str) -> dict[str, str | None]:
 
 
 def reading_of(options: Options) -> dict[str, Any]:
-    """Options of the reader that were given."""
-    found = {
+    """Return the options of the reader that were set."""
+    values = {
         "texts": options.texts or None,
         "label": options.label,
         "labels": options.labels or None,
@@ -181,31 +184,31 @@ def reading_of(options: Options) -> dict[str, Any]:
         "max_rows": options.max_rows,
         "format": options.format,
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def settings(pairs: Sequence[str]) -> dict[str, Any]:
-    """KEY=VALUE as Python values: numbers, true and false, else text.
+    """Parse KEY=VALUE strings: values are numbers, true and false, else text.
 
     >>> settings(["margin=0.5", "distance=cosine", "is_symmetric=true"])
     {'margin': 0.5, 'distance': 'cosine', 'is_symmetric': True}
     """
     import tomllib
 
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals:
             raise InputError(f"--set {pair}: expected KEY=VALUE, such as margin=1")
         try:
-            found[key] = tomllib.loads(f"value = {value}")["value"]
+            values[key] = tomllib.loads(f"value = {value}")["value"]
         except tomllib.TOMLDecodeError:
-            found[key] = value
-    return found
+            values[key] = value
+    return values
 
 
 def describe_objectives() -> str:
-    """The table of objectives with what each is and needs."""
+    """Describe every objective: what it minimizes, takes and can be set to."""
     from munjang.objectives import OBJECTIVES, options_of
 
     lines = []
@@ -243,7 +246,7 @@ def _loaded(options: "Any", datasets: "list[Dataset]", is_cross: bool) -> "Holde
         raise InputError("num_labels is for a new cross-encoder; give --cross, or leave it out")
     if options.pooling is not None and (is_cross or is_loaded_cross):
         raise InputError("pooling is of a bi-encoder; a cross-encoder has its own head, so leave it out")
-    # several processes would all load on the first GPU; training copies it to the one of each anyway
+    # several processes would all load on the first GPU; training moves each copy to its own anyway
     device = "cpu" if int(os.environ.get("WORLD_SIZE", "1")) > 1 else options.device
     if is_cross:
         num_labels = options.num_labels
@@ -251,7 +254,7 @@ def _loaded(options: "Any", datasets: "list[Dataset]", is_cross: bool) -> "Holde
             found = [read(dataset, ()).labels for dataset in datasets if dataset.objective == "cross_entropy"]
             num_labels = max((int(labels.max()) + 1 for labels in found if labels is not None), default=1)
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(options.seed)  # a run that goes on has to begin with the same head
+            torch.manual_seed(options.seed)  # a resumed run has to start with the same head
             return CrossEncoder.create(options.model, num_labels, device, "float32")
     if is_loaded_cross:
         return CrossEncoder.load(options.model, device, "float32")

@@ -162,7 +162,7 @@ def test_interrupted_killed_and_run_again(tmp_path: Path, tiny_bert: Path, capsy
         assert process.stderr is not None
         said = process.stderr.read()
     assert process.returncode == 130
-    assert "the same command will go on from there" in said
+    assert "repeat the command to resume" in said
     assert "Traceback" not in said
     assert not output.exists()
     with start(arguments) as process:
@@ -174,7 +174,7 @@ def test_interrupted_killed_and_run_again(tmp_path: Path, tiny_bert: Path, capsy
     assert 20 < num_done < 250
     capsys.readouterr()
     assert main(arguments) == 0
-    assert f"going on: {num_done} chunks of 16 texts are done already" in capsys.readouterr().err
+    assert f"resuming: {num_done} chunks of 16 texts are already done" in capsys.readouterr().err
     assert output.read_bytes() == (tmp_path / "whole.parquet").read_bytes()
     assert names(tmp_path) == ["killed.parquet", "texts.txt", "whole.parquet"]
 

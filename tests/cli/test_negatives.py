@@ -93,7 +93,7 @@ def test_dry_run(tiny_bert: Path, make: Callable[..., Path], folder: Path, capsy
     assert "at most 30 rows (triplet)" in said
     assert not (folder / "out.jsonl").exists()
     assert mine(folder, Path(scorer), "--dry-run") == 2
-    assert "is no bi-encoder" in capsys.readouterr().err
+    assert "is not a bi-encoder" in capsys.readouterr().err
 
 
 def test_what_is_refused(tiny_bert: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

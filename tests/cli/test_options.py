@@ -137,7 +137,7 @@ def test_a_file_gives_a_single_positional(tmp_path: Path) -> None:
         ("fast = true\nslow = true", "gives fast and slow; at most one"),
         ("chunk-rows = 1\nchunk_rows = 1", "gives chunk_rows twice"),
         ("[table]\nx = 1", "Unknown key of .* 'table'"),
-        ("weight = ", "options.toml is no TOML file: Invalid value"),
+        ("weight = ", "options.toml is not valid TOML: Invalid value"),
     ],
 )
 def test_wrong_files(tmp_path: Path, toml: str, told: str) -> None:

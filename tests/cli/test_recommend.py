@@ -124,7 +124,7 @@ def test_what_is_refused(tiny_bert: Path, folder: Path, capsys: pytest.CaptureFi
         ((books, "--like", "book9", "-m", tiny_bert), "There is no item 'book9'; give the id of one that is there."),
         ((books, "--like", "book0", "-o", folder / "out.xlsx"), "suffix"),
         ((books, "--like", "book0", "--vectors", folder / "few.npy"), "3 vectors, but there are 5 texts"),
-        ((books, "--like", "book0", "--vectors", folder / "no.npy"), "is no .npy file"),
+        ((books, "--like", "book0", "--vectors", folder / "no.npy"), "is not a valid .npy file"),
         ((books, "--like", "book0", "--keywords", "-1"), "--keywords must be at least 0"),
         ((books, "--like", "book0", "--diversity", "3"), "diversity must be between 0 and 1"),
     ):

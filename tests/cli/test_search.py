@@ -60,16 +60,16 @@ def test_rerank(make: Callable[..., Path], tmp_path: Path, capsys: pytest.Captur
     assert float(str(found[0]["score"])) >= float(str(found[1]["score"]))
 
 
-def test_the_share_of_the_re_ranker(
+def test_the_weight_of_the_re_ranker(
     make: Callable[..., Path], tiny_bert: Path, notes: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = ["search", "the capital", str(notes), "-m", str(tiny_bert), "--json", "--device", "cpu"]
     ranker = ["--rerank", str(make("bert", kind="cross", num_labels=1))]
     capsys.readouterr()  # what the making of models said
     orders = {}
-    for share in ([], ["--rerank-weight", "1"], ["--rerank-weight", "0.5"], ["--rerank-weight", "0"]):
-        assert main([*asked, *ranker, *share]) == 0
-        orders[" ".join(share[1:])] = hits(capsys)
+    for weight in ([], ["--rerank-weight", "1"], ["--rerank-weight", "0.5"], ["--rerank-weight", "0"]):
+        assert main([*asked, *ranker, *weight]) == 0
+        orders[" ".join(weight[1:])] = hits(capsys)
     assert orders[""] == orders["1"]  # this one states none
     assert [hit["score"] for hit in orders["1"]] == [hit["rerank_score"] for hit in orders["1"]]
     assert [hit["score"] for hit in orders["0.5"]] != [hit["rerank_score"] for hit in orders["0.5"]]
@@ -77,7 +77,7 @@ def test_the_share_of_the_re_ranker(
     assert main([*asked, *ranker, "--rerank-weight", "1.5"]) == 2
     assert "0 to 1, not 1.5" in capsys.readouterr().err
     assert main([*asked, "--rerank-weight", "0.5"]) == 2
-    assert "name it with --rerank" in capsys.readouterr().err
+    assert "--rerank-weight needs --rerank" in capsys.readouterr().err
 
 
 def test_nowhere_to_look(tiny_bert: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from munjang.cli import main
-from munjang.cli.serve import CPU_TOKENS, KEY_VARIABLE, WAITING, Options, keys_of, load, named, rules_of
+from munjang.cli.serve import CPU_BATCH_TOKENS, KEY_VARIABLE, WAIT_POLICY, Options, keys_of, load, named, rules_of
 
 pytest.importorskip("fastapi")
 httpx = pytest.importorskip("httpx")
@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture(autouse=True)
 def environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a command sets for its process stays within the test."""
-    monkeypatch.setenv(*WAITING)
+    monkeypatch.setenv(*WAIT_POLICY)
     monkeypatch.delenv(KEY_VARIABLE, raising=False)
 
 
@@ -65,7 +65,7 @@ def test_what_can_be_wrong(
     (tmp_path / "empty").write_text("\n")
     model = ("--port", "0", "--model")
     assert "No model is bundled here" in failed(capsys, "--port", "0")
-    assert "holds no key" in failed(capsys, "--api-key-file", str(tmp_path / "empty"), *model, "x=y")
+    assert "contains no key" in failed(capsys, "--api-key-file", str(tmp_path / "empty"), *model, "x=y")
     assert "no folder" in failed(capsys, *model, f"x={tmp_path}/nothing")
     assert "NAME=PATH" in failed(capsys, *model, "x=")
     assert "Two models are called 'x'" in failed(capsys, *model, f"x={tiny_bert}", f"x={tiny_bert}")
@@ -79,7 +79,7 @@ def test_without_the_extra(capsys: pytest.CaptureFixture[str], monkeypatch: pyte
 
 
 def test_threads_do_not_spin(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    name, value = WAITING
+    name, value = WAIT_POLICY
     monkeypatch.delenv(name)
     failed(capsys, "--model", "x=")
     assert os.environ[name] == value
@@ -103,7 +103,7 @@ def test_loading(tiny_bert: Path, tmp_path: Path) -> None:
     assert list(service.batcher.lanes) == ["one", "two"]
     assert service.index.model is service.embedders[0].model
     assert service.embedders[1].dimensions == (8,)
-    assert (service.limits.max_batch_tokens, service.limits.max_queue) == (CPU_TOKENS, 3)
+    assert (service.limits.max_batch_tokens, service.limits.max_queue) == (CPU_BATCH_TOKENS, 3)
     pytest.importorskip("lancedb")
     from munjang.index import Index
 

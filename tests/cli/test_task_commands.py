@@ -86,7 +86,7 @@ def test_dedupe(folder: Path, tiny_bert: Path, capsys: pytest.CaptureFixture[str
     [
         (["paraphrases", "texts.txt", "-o", "x.csv", "--bitext"], "--bitext needs --others"),
         (["paraphrases", "texts.txt", "-o", "x.csv", "--vectors", "heaps.npy"], "62 vectors, but there are 8 texts"),
-        (["paraphrases", "texts.txt", "-o", "x.csv", "--vectors", "texts.txt"], "no .npy file"),
+        (["paraphrases", "texts.txt", "-o", "x.csv", "--vectors", "texts.txt"], "not a valid .npy file"),
         (["paraphrases", "texts.txt", "-o", "x.csv", "--vectors", "flat.npy"], "not an array of shape (8,)"),
         (["paraphrases", "texts.txt", "-o", "x.csv", "--vectors", "one.npy"], "not an array of shape ()"),
         (["paraphrases", "texts.txt", "-o", "x.csv", "--vectors", "many.npz"], "not an .npz archive"),

@@ -68,7 +68,7 @@ def test_texts_are_encoded_by_the_model(minilm: Path, capsys: pytest.CaptureFixt
         (["--load", "nowhere", "--html", "x.html"], "--html is of the texts"),
         (["--min-similarity", "0.5"], "is for --load"),
         (["--diversity", "0.5"], "give the --model"),
-        (["--vectors", "texts.csv"], "no .npy file"),
+        (["--vectors", "texts.csv"], "not a valid .npy file"),
         (["-o", "vectors.npy"], "suffix"),
         (["--html", "nofolder/x.html", "--vectors", "nowhere.npy"], "folder nofolder doesn't exist"),
         (["--html", "topics.csv", "--vectors", "nowhere.npy"], "same name"),
