@@ -31,11 +31,11 @@ from munjang.data.tables import read_texts
 from munjang.engine.measure import processor
 from munjang.scale.cluster import connected
 from munjang.scale.command import Request, encode_on_ray
-from munjang.scale.encode import encode, here
+from munjang.scale.encode import encode, run_here
 from munjang.scale.job import Job
 from munjang.scale.reading import Block, read_blocks
-from munjang.scale.spans import Choice, spans_of
-from munjang.scale.worker import Done, Worker, table_of
+from munjang.scale.shards import Choice, shards_of
+from munjang.scale.worker import BlockSummary, Worker, table_of
 from munjang.stores import open_store
 from munjang.stores.arrow import Columns
 from munjang.stores.base import Schema
@@ -99,8 +99,8 @@ def stages(texts: list[str], given: argparse.Namespace) -> dict[str, Any]:
         parquet.write_table(pa.table({"text": texts}), path, row_group_size=len(texts))
 
         def read() -> None:
-            for span in spans_of(0, str(path), Choice(), len(texts)):
-                list(read_blocks(span, str(path), Choice(), len(texts), 0))
+            for shard in shards_of(0, str(path), Choice(), len(texts)):
+                list(read_blocks(shard, str(path), Choice(), len(texts), 0))
 
         vectors = np.random.default_rng(0).standard_normal((len(texts), DIMENSION)).astype(np.float32)
         kinds = {
@@ -144,7 +144,7 @@ class Timed(Worker):
         time.sleep(float(os.environ["BLOCK_S"]))
         return block, np.zeros((len(block.texts), self.model.dimension), np.float32), 0
 
-    def _write(self, *block: Any) -> Done:
+    def _write(self, *block: Any) -> BlockSummary:
         done = super()._write(*block)
         with (Path(self.job.output) / f"times-{os.getpid()}").open("a") as file:
             file.write(f"{time.time()} {time.process_time()} {done.rows}\n")
@@ -189,7 +189,7 @@ def plain(source: str, output: str, model: str, dtype: str | None, block_rows: i
     job = Job(
         model=model, output=output, files=(source,), dtype=dtype, block_rows=block_rows, threads=threads, device="cpu"
     )
-    encode(job, lambda job, spans: here(job, spans, Timed))
+    encode(job, lambda job, shards: run_here(job, shards, Timed))
 
 
 def ray_cpu_s() -> dict[str, float]:

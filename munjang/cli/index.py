@@ -133,8 +133,8 @@ def _import(index: "Index", options: Options) -> int:
 def _load(index: "Index", options: Options) -> int:
     """Load vectors that `munjang encode --ray` wrote, in bulk."""
     from munjang.index.loading import check_source, load_tables
+    from munjang.scale.addresses import shown
     from munjang.scale.manifest import complete_manifest, tables
-    from munjang.scale.places import shown
 
     folder = options.inputs[0]
     manifest = complete_manifest(folder)

@@ -1,1 +1,1 @@
-"""More than one machine: encoding on Ray Data, exact search over its files, what a billion costs."""
+"""Work on more than one machine: encode on Ray Data, search its files exactly, plan a billion sentences."""

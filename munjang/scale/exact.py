@@ -1,6 +1,6 @@
-"""Exact search over encoded files, a file at a time and on any number of nodes: ground truth.    Q queries, D width.
+"""Search encoded files exactly, file by file, on any number of nodes: ground truth.    Q queries, D dimension.
 
-Every file gives its k best for every query, and the best of those are the best of all.
+Every file yields its k best hits for every query, and the best of those are the best of all.
 """
 
 from collections.abc import Sequence
@@ -9,45 +9,47 @@ from dataclasses import dataclass
 import numpy as np
 
 from munjang.errors import InputError
-from munjang.scale.manifest import Each, complete_manifest, read_table, vectors_of
-from munjang.scale.places import absolute, inside, shown
+from munjang.scale.addresses import absolute, inside, shown
+from munjang.scale.manifest import Mapper, complete_manifest, read_table, vectors_of
 from munjang.stores.base import Found
 from munjang.stores.exact import candidates
 from munjang.stores.scoring import best, rescored
 from munjang.types import Floats
 from munjang.vectors.similarity import PAIRWISE
 
-FLOATS = ("float32", "float16")
+FLOAT_PRECISIONS = ("float32", "float16")
 
 
-def search_exactly(folder: str, queries_QD: Floats, k: int, metric: str = "cosine", each: Each = map) -> list[Found]:
-    """The k nearest rows of each query among all vectors of a folder; equal scores go by id.
+def search_exactly(
+    folder: str, queries_QD: Floats, k: int, metric: str = "cosine", mapper: Mapper = map
+) -> list[Found]:
+    """Return the k nearest rows of a folder for each query; ties are ordered by id.
 
     `search_exactly("vectors", model.encode_query(["a question"]), k=10)[0].ids`
     """
     manifest = complete_manifest(folder)
-    if manifest.precision not in FLOATS:
+    if manifest.precision not in FLOAT_PRECISIONS:
         raise InputError(f"{shown(folder)} holds {manifest.precision} vectors; exact search needs floats.")
     if metric not in PAIRWISE or k < 1:
         raise InputError(f"k must be at least 1, not {k}, and metric one of {', '.join(sorted(PAIRWISE))}.")
     if queries_QD.ndim != 2 or queries_QD.shape[1] != manifest.dimension:
         raise InputError(f"Queries are [Q, {manifest.dimension}] here, not {list(queries_QD.shape)}.")
-    nearest = Nearest(absolute(folder), manifest.precision, np.asarray(queries_QD, np.float32), k, metric)
-    found = [Found([], []) for _ in queries_QD]
-    for part in each(nearest, manifest.files()):
-        found = [merged(pair, k) for pair in zip(found, part, strict=True)]
-    return found
+    search = FileSearch(absolute(folder), manifest.precision, np.asarray(queries_QD, np.float32), k, metric)
+    nearest = [Found([], []) for _ in queries_QD]
+    for of_file in mapper(search, manifest.files()):
+        nearest = [merged(pair, k) for pair in zip(nearest, of_file, strict=True)]
+    return nearest
 
 
-def merged(parts: Sequence[Found], k: int) -> Found:
-    """The best k of several lists."""
-    ids = [row_id for part in parts for row_id in part.ids]
-    return best(ids, np.array([score for part in parts for score in part.scores], np.float64), k)
+def merged(rankings: Sequence[Found], k: int) -> Found:
+    """Return the best k of several rankings."""
+    ids = [row_id for ranking in rankings for row_id in ranking.ids]
+    return best(ids, np.array([score for ranking in rankings for score in ranking.scores], np.float64), k)
 
 
 @dataclass(frozen=True)
-class Nearest:
-    """The k nearest rows of one file."""
+class FileSearch:
+    """Find the k nearest rows of one file, on any node."""
 
     folder: str
     precision: str
@@ -63,8 +65,8 @@ class Nearest:
         ids = table.column("id").to_pylist()
         lengths = np.linalg.norm(vectors, axis=1)
         rows = np.arange(len(ids))
-        places = candidates(self.queries_QD, vectors, lengths, rows, self.k, self.metric)
+        nearest = candidates(self.queries_QD, vectors, lengths, rows, self.k, self.metric)
         return [
-            rescored(query, [ids[at] for at in some], vectors[some], self.metric, self.k)
-            for query, some in zip(self.queries_QD, places, strict=True)
+            rescored(query, [ids[row] for row in rows], vectors[rows], self.metric, self.k)
+            for query, rows in zip(self.queries_QD, nearest, strict=True)
         ]

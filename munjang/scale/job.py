@@ -1,4 +1,4 @@
-"""What an encoding run computes: the same in the driver, in every worker and in the run that goes on after a kill."""
+"""The settings of an encoding job: the same in the driver, in every worker and in a resumed run."""
 
 import hashlib
 import json
@@ -6,25 +6,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from munjang.scale.places import located, shown
-from munjang.scale.spans import Choice
+from munjang.scale.addresses import located, shown
+from munjang.scale.shards import Choice
 
-CPU_BLOCK, GPU_BLOCK = 8_192, 131_072  # rows: seconds of work on a core or two; a third of a second of an H200
+CPU_BLOCK_ROWS, GPU_BLOCK_ROWS = 8_192, 131_072  # seconds on a core or two; a third of a second on an H200
 
-BUNDLED = "the bundled model"
+BUNDLED_NAME = "the bundled model"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """The settings of a run. Addresses may hold keys: `settings` is what may be written down."""
+    """The settings of a run. Addresses may hold keys: write down `settings(job, sizes)`, never the job itself."""
 
     model: str | None
     output: str
     files: tuple[str, ...]
-    first_rows: tuple[int, ...] = ()  # of each file among all; known when all are counted
+    first_rows: tuple[int, ...] = ()  # number of each file's first row; known when all files are counted
     choice: Choice = field(default_factory=Choice)
     id_kind: str = "int"  # or text
-    block_rows: int = CPU_BLOCK
+    block_rows: int = CPU_BLOCK_ROWS
     role: str | None = None  # query or document: the model's own prompt for them
     prompt: str | None = None
     prompt_name: str | None = None
@@ -39,34 +39,34 @@ class Job:
     dtype: str | None = None
     threads: int | None = None
     fingerprint: str = ""
-    key: str = ""  # of the settings: a block with another one is another job's
+    key: str = ""  # of the settings: a block with another key belongs to another job
 
 
-# these change the speed only; what a device computes in is `dtype`, which is known before the first block
-HARMLESS = {"batch_tokens", "threads", "output", "first_rows", "key", "model", "device", "files"}
+# These don't change a block. What a device computes in is `dtype`, which is known before the first block.
+IGNORED_FIELDS = {"batch_tokens", "threads", "output", "first_rows", "key", "model", "device", "files"}
 
 
 def settings(job: Job, sizes: Mapping[str, Sequence[int]]) -> dict[str, Any]:
-    """What decides the blocks, as plain JSON without secrets; `sizes` are bytes and time of every file."""
-    values = {name: value for name, value in asdict(job).items() if name not in HARMLESS}
+    """Return the settings that determine the blocks, as JSON without secrets; `sizes`: bytes and time of each file."""
+    values = {name: value for name, value in asdict(job).items() if name not in IGNORED_FIELDS}
     return {
         "inputs": [[shown(file), *sizes[file]] for file in job.files],
-        "model": shown(job.model or BUNDLED),
+        "model": shown(job.model or BUNDLED_NAME),
         **values,
     }
 
 
 def key_of(settings: Mapping[str, Any]) -> str:
-    """A hash of settings."""
+    """Return a hash of the settings."""
     text = json.dumps({name: value for name, value in settings.items() if name != "model"}, sort_keys=True)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def sizes_of(files: Sequence[str]) -> dict[str, list[int]]:
-    """Bytes and time of change of files."""
+    """Return bytes and modification time of each file."""
     sizes = {}
     for file in files:
         filesystem, path = located(file)
-        found = filesystem.get_file_info(path)
-        sizes[file] = [int(found.size or 0), int(found.mtime_ns or 0)]
+        info = filesystem.get_file_info(path)
+        sizes[file] = [int(info.size or 0), int(info.mtime_ns or 0)]
     return sizes

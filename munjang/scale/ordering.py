@@ -1,7 +1,7 @@
-"""A global order of encoded rows: ranges of ids, each cut out of the sorted blocks and written as one file.
+"""Sort encoded rows globally: split the ids into ranges and write each range, cut out of the blocks, as one file.
 
-Rows that are numbered by their place are in order already. Ids of a column are sampled from every block, cut into
-ranges of about equal size, and each range is one file, named by its number and written by rename: a killed run goes on.
+Rows numbered by position are already in order. Ids of a column are sampled from every block and split into ranges of
+about equal size; each range is one file, named by its number and written atomically, so a killed run can be resumed.
 """
 
 import json
@@ -11,18 +11,18 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from munjang.errors import InputError
-from munjang.scale.manifest import Each, Manifest, read_table
-from munjang.scale.places import inside, located, make_folder, read_bytes, remove, shown, sizes_in, writing
+from munjang.scale.addresses import inside, located, make_folder, read_bytes, remove, shown, sizes_in, writing
+from munjang.scale.manifest import Manifest, Mapper, read_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-SAMPLES = 64  # ids of a block
+SAMPLES_PER_BLOCK = 64  # ids
 
 
 @dataclass(frozen=True)
 class Range:
-    """Ids from `low` to below `high`; None is open. `files` are those that may hold some of them."""
+    """Ids from `low` to below `high`; None means unbounded. `files` are the blocks that may hold some of them."""
 
     number: int
     low: Any
@@ -34,36 +34,36 @@ class Range:
         return f"sorted/{self.number:06d}.parquet"
 
 
-def sort_all(folder: str, manifest: Manifest, each: Each = map) -> Manifest:
-    """Write the rows of a complete manifest in the order of their ids; gives the manifest that lists those files."""
+def sort_all(folder: str, manifest: Manifest, mapper: Mapper = map) -> Manifest:
+    """Write the rows of a complete manifest sorted by id; return the manifest that lists the sorted files."""
     if manifest.settings["choice"]["id_column"] is None:
         ordered = replace(manifest, sorted=tuple(replace(manifest, sorted=None).files()))
         ordered.write(folder)
         return ordered
     manifest = replace(manifest, sorted=None, sorted_bytes=None)
     make_folder(inside(folder, "sorted"))
-    ranges = _planned(folder, manifest, each)
+    ranges = _planned(folder, manifest, mapper)
     there = sizes_in(inside(folder, "sorted"))
     left = [one for one in ranges if one.name.removeprefix("sorted/") not in there]
-    for _ in each(Cut(folder), left):
+    for _ in mapper(RangeWriter(folder), left):
         pass
     there = sizes_in(inside(folder, "sorted"))
     sizes = tuple(there[one.name.removeprefix("sorted/")] for one in ranges)
     ordered = replace(manifest, sorted=tuple(one.name for one in ranges), sorted_bytes=sizes)
-    _check_once(folder, ordered, each)
+    _check_once(folder, ordered, mapper)
     ordered.write(folder)
     return ordered
 
 
-def _planned(folder: str, manifest: Manifest, each: Each) -> list[Range]:
-    """The ranges, the same ones after a kill: they are written down before the first is cut."""
+def _planned(folder: str, manifest: Manifest, mapper: Mapper) -> list[Range]:
+    """Return the ranges. They are saved before the first is written, so a resumed run has the same ones."""
     address = inside(folder, "sorted/ranges.json")
     content = read_bytes(address)
-    if content is not None and (found := json.loads(content))["key"] == manifest.key:
-        return [Range(**{**one, "files": tuple(one["files"])}) for one in found["ranges"]]
+    if content is not None and (saved := json.loads(content))["key"] == manifest.key:
+        return [Range(**{**one, "files": tuple(one["files"])}) for one in saved["ranges"]]
     for name in sizes_in(inside(folder, "sorted")):
         remove(inside(folder, f"sorted/{name}"))
-    samples = [sample for some in each(Sampled(folder), manifest.files()) for sample in some]
+    samples = [row_id for ids in mapper(IdSampler(folder), manifest.files()) for row_id in ids]
     ranges = cut_ranges(samples, len(manifest.blocks), manifest)
     with writing(address) as file:
         file.write(json.dumps({"key": manifest.key, "ranges": [one.__dict__ for one in ranges]}).encode())
@@ -71,34 +71,37 @@ def _planned(folder: str, manifest: Manifest, each: Each) -> list[Range]:
 
 
 def cut_ranges(samples: Sequence[Any], count: int, manifest: Manifest) -> list[Range]:
-    """About `count` ranges with as many samples each, and the blocks that reach into each."""
+    """Split the ids into about `count` ranges with equally many samples; list the blocks that overlap each."""
     ordered = sorted(samples)
-    at = [ordered[place * len(ordered) // count] for place in range(1, count)] if ordered else []
-    bounds = [None, *sorted(set(at)), None]
-    spans = [(done.first, done.last, f"blocks/{done.name}.parquet") for done in manifest.blocks.values() if done.rows]
+    cuts = [ordered[number * len(ordered) // count] for number in range(1, count)] if ordered else []
+    bounds = [None, *sorted(set(cuts)), None]
+    blocks = [block for block in manifest.blocks.values() if block.rows]
     ranges: list[Range] = []
     for low, high in pairwise(bounds):
-        inner = [each for each in spans if (high is None or each[0] < high) and (low is None or each[1] >= low)]
+        inner = [
+            block for block in blocks if (high is None or block.first < high) and (low is None or block.last >= low)
+        ]
         if inner:
-            ranges.append(Range(len(ranges), low, high, tuple(sorted(name for _, _, name in inner))))
+            files = tuple(sorted(f"blocks/{block.name}.parquet" for block in inner))
+            ranges.append(Range(len(ranges), low, high, files))
     return ranges
 
 
 @dataclass(frozen=True)
-class Sampled:
-    """Some ids of a block, evenly from its order."""
+class IdSampler:
+    """Sample ids of a block, evenly spaced."""
 
     folder: str
 
     def __call__(self, name: str) -> list[Any]:
         ids = read_table(inside(self.folder, name), ["id"]).column("id")
-        count = min(SAMPLES, len(ids))
-        return [ids[place * len(ids) // count].as_py() for place in range(count)]
+        count = min(SAMPLES_PER_BLOCK, len(ids))
+        return [ids[number * len(ids) // count].as_py() for number in range(count)]
 
 
 @dataclass(frozen=True)
-class Cut:
-    """One range out of all blocks, written."""
+class RangeWriter:
+    """Write one range, cut out of the blocks that overlap it."""
 
     folder: str
 
@@ -106,17 +109,17 @@ class Cut:
         import pyarrow as pa
         from pyarrow import parquet
 
-        parts = [rows_between(inside(self.folder, name), one.low, one.high) for name in one.files]
-        found = pa.concat_tables(parts).sort_by("id")
+        tables = [rows_between(inside(self.folder, name), one.low, one.high) for name in one.files]
+        rows = pa.concat_tables(tables).sort_by("id")
         with writing(inside(self.folder, one.name)) as file:
-            parquet.write_table(found, file, use_dictionary=False, compression="none", write_statistics=["id"])
-        return int(found.num_rows)
+            parquet.write_table(rows, file, use_dictionary=False, compression="none", write_statistics=["id"])
+        return int(rows.num_rows)
 
 
 def rows_between(address: str, low: Any, high: Any) -> "pa.Table":
-    """The rows of a file with ids from `low` to below `high`, read from the row groups that may hold some.
+    """Read the rows of a file with ids from `low` to below `high`, from the row groups that may hold some.
 
-    They are a copy: a slice would hold all that was read, and a range takes one from every file.
+    The rows are copied: a slice would keep everything that was read in memory, once per file of the range.
     """
     from pyarrow import compute, parquet
 
@@ -130,8 +133,8 @@ def rows_between(address: str, low: Any, high: Any) -> "pa.Table":
 
 
 @dataclass(frozen=True)
-class Repeated:
-    """The first id that stands twice in a file of the order."""
+class DuplicateFinder:
+    """Find the first id that occurs twice in a sorted file."""
 
     folder: str
 
@@ -140,12 +143,14 @@ class Repeated:
         return next((first for first, second in pairwise(ids) if first == second), None)
 
 
-def _check_once(folder: str, manifest: Manifest, each: Each) -> None:
-    """Equal ids are in one range, so each file tells."""
-    twice: Iterator[Any] = (found for found in each(Repeated(folder), manifest.files()) if found is not None)
-    found = next(twice, None)
-    if found is not None:
+def _check_once(folder: str, manifest: Manifest, mapper: Mapper) -> None:
+    """Raise InputError if an id occurs twice. Equal ids share a range, so each file can be checked alone."""
+    repeated: Iterator[Any] = (
+        row_id for row_id in mapper(DuplicateFinder(folder), manifest.files()) if row_id is not None
+    )
+    first = next(repeated, None)
+    if first is not None:
         raise InputError(
-            f"The id {found!r:.80} stands twice in {shown(folder)}: its inputs hold two rows with it. The blocks are "
-            "written, a global order is not; make ids different, or leave --id-column out"
+            f"The id {first!r:.80} occurs twice in the inputs of {shown(folder)}. The blocks are written, but not "
+            "sorted; make the ids unique, or leave --id-column out"
         )

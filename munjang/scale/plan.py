@@ -1,6 +1,6 @@
-"""The way to a billion: bytes, hours and money from measured rates, and what saturates first.
+"""Plan a large encoding job: bytes, hours, price and bottleneck from measured rates.
 
-The figures are in figures.json, each with the record in benchmarks/results/ that it was taken from.
+The figures are in figures.json, each with its record in benchmarks/results/.
 """
 
 import json
@@ -11,29 +11,29 @@ from importlib.resources import files
 from typing import Any
 
 from munjang.errors import InputError
-from munjang.scale.job import GPU_BLOCK
+from munjang.scale.job import GPU_BLOCK_ROWS
 from munjang.scale.simulation import Outcome, Stage, simulate
 
 COMPONENT_BYTES = {"float32": 4.0, "int8": 1.0, "binary": 0.125}
 ID_BYTES = 8
-NEIGHBOURS = 32  # of a node in the lowest layer of an HNSW graph with M = 16, four bytes each
-SIZES = (10**6, 10**8, 10**9)
-SIMULATED = 400  # blocks: enough that beginning and end do not count
+NUM_NEIGHBOURS = 32  # per node in the lowest layer of an HNSW graph with M = 16, four bytes each
+TABLE_SENTENCES = (10**6, 10**8, 10**9)
+NUM_SIMULATED_BLOCKS = 400  # per GPU: enough for start-up and end not to matter
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """What is there to work with."""
+    """The resources of a cluster."""
 
     gpus: int = 1
     cores_per_gpu: int = 16
-    disk_gb_per_s: float = 2.0  # what all nodes together can write; assumed, as it is another one everywhere
+    disk_gb_per_s: float = 2.0  # written by all nodes together; an assumption, as it differs everywhere
     price_per_hour: float | None = None  # of one GPU with its cores
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What so many sentences cost in one precision."""
+    """The cost of encoding a number of sentences in one precision."""
 
     sentences: int
     precision: str
@@ -46,25 +46,25 @@ class Estimate:
 
 
 def figures() -> dict[str, float]:
-    """The measured rates by name."""
+    """Return the measured rates by name."""
     return {name: float(each["value"]) for name, each in recorded().items()}
 
 
 def recorded() -> Mapping[str, Mapping[str, Any]]:
-    """The rates with where they come from."""
+    """Read the rates and their sources."""
     found: Mapping[str, Mapping[str, Any]] = json.loads(
         files("munjang.scale").joinpath("figures.json").read_text(encoding="utf-8")
     )
     return found
 
 
-def stages(tokens: float, dimension: int, precision: str, cluster: Cluster, block: int = GPU_BLOCK) -> list[Stage]:
-    """What a block passes through, with the time that one server of each takes for it."""
+def stages(tokens: float, dimension: int, precision: str, cluster: Cluster, block: int = GPU_BLOCK_ROWS) -> list[Stage]:
+    """Return the stages that a block passes through, with the time that one server of each takes."""
     known = figures()
     longer, own = tokens / known["tokens"], tokens / known["stage_tokens"]
     vector = dimension * COMPONENT_BYTES[precision] + ID_BYTES
     copied = 4 * tokens + 4 * dimension  # ids there, float32 back
-    # a core reads, one packs files, the rest tokenizes: eight threads are the most that helps
+    # one core reads, one packs files, the rest tokenize: more than eight threads don't help
     num_tokenizing = min(max(cluster.cores_per_gpu - 2, 1), 8)
     wide = dimension / known["dimension"]
     return [
@@ -79,16 +79,16 @@ def stages(tokens: float, dimension: int, precision: str, cluster: Cluster, bloc
 
 @cache
 def simulated(tokens: float, dimension: int, precision: str, cluster: Cluster) -> Outcome:
-    """The pipeline with these stages, long enough to be even."""
-    return simulate(stages(tokens, dimension, precision, cluster), SIMULATED * cluster.gpus)
+    """Simulate the pipeline for long enough to reach a steady state."""
+    return simulate(stages(tokens, dimension, precision, cluster), NUM_SIMULATED_BLOCKS * cluster.gpus)
 
 
 def estimate(sentences: float, tokens: float, dimension: int, precision: str, cluster: Cluster) -> Estimate:
-    """Hours are those of the measured pipeline, strings to vectors, unless a stage around it is slower."""
+    """Estimate the cost: the time of the measured pipeline, strings to vectors, or of a slower stage around it."""
     known = figures()
     outcome = simulated(tokens, dimension, precision, cluster)
     measured = known["encode_per_s"] * cluster.gpus * known["tokens"] / tokens
-    possible = SIMULATED * cluster.gpus * GPU_BLOCK / outcome.seconds
+    possible = NUM_SIMULATED_BLOCKS * cluster.gpus * GPU_BLOCK_ROWS / outcome.seconds
     rate, bottleneck = min((measured, "encode"), (possible, outcome.bottleneck))
     hours = sentences / rate / 3600
     money = None if cluster.price_per_hour is None else hours * cluster.gpus * cluster.price_per_hour
@@ -98,7 +98,7 @@ def estimate(sentences: float, tokens: float, dimension: int, precision: str, cl
         int(sentences),
         precision,
         size + ID_BYTES * sentences,
-        4 * NEIGHBOURS * sentences,
+        4 * NUM_NEIGHBOURS * sentences,
         hours,
         bottleneck,
         money,
@@ -107,7 +107,7 @@ def estimate(sentences: float, tokens: float, dimension: int, precision: str, cl
 
 
 def check(sentences: float, tokens: float, dimension: int, cluster: Cluster) -> None:
-    """Refuse what no calculation helps with."""
+    """Raise InputError for values that no estimate is possible for."""
     given = {"sentences": sentences, "tokens": tokens, "dimension": dimension, "gpus": cluster.gpus}
     given |= {"cores-per-gpu": cluster.cores_per_gpu, "disk-gb-per-s": cluster.disk_gb_per_s}
     for name, value in given.items():
@@ -118,9 +118,9 @@ def check(sentences: float, tokens: float, dimension: int, cluster: Cluster) -> 
 
 
 def plan(sentences: float, tokens: float, dimension: int, cluster: Cluster) -> dict[str, Any]:
-    """Estimates for these sentences in every precision, beside 10⁶, 10⁸ and 10⁹; and the busy share of each stage."""
+    """Estimate every precision for this number of sentences and for 10⁶, 10⁸, 10⁹, with the load of each stage."""
     check(sentences, tokens, dimension, cluster)
-    sizes = sorted({*SIZES, round(sentences)})
+    sizes = sorted({*TABLE_SENTENCES, round(sentences)})
     rows = [
         estimate(size, tokens, dimension, precision, cluster).__dict__
         for size in sizes
@@ -137,7 +137,7 @@ def plan(sentences: float, tokens: float, dimension: int, cluster: Cluster) -> d
 
 
 def describe(planned: Mapping[str, Any]) -> list[str]:
-    """Lines for people."""
+    """Return a plan as readable lines."""
     given = planned["given"]
     lines = [
         f"{given['tokens']:g} tokens a sentence, {given['dimension']} components, {given['gpus']} GPUs with "

@@ -1,4 +1,4 @@
-"""The rows of a span, block by block; a row that can't be used is put aside with its reason."""
+"""Read the rows of a shard, block by block; unusable rows are set aside with the reason."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -6,16 +6,16 @@ from itertools import islice
 from typing import Any
 
 from munjang.data.tables import Broken, format_of, json_values
-from munjang.scale.places import located, shown
-from munjang.scale.spans import Choice, Span, is_cut
-from munjang.scale.whole import not_utf8, object_of, rows_from_start
+from munjang.scale.addresses import located, shown
+from munjang.scale.sequential import not_utf8, object_of, rows_from_start
+from munjang.scale.shards import Choice, Shard, is_cut
 
-MAX_ID_BYTES = 2048  # what every engine that these files are loaded into takes
+MAX_ID_BYTES = 2048  # accepted by every engine that loads these files
 
 
 @dataclass(frozen=True)
-class Bad:
-    """A row without a vector: where it stands and why."""
+class BadRow:
+    """A row without a vector: its line or row number, and the reason."""
 
     place: int
     reason: str
@@ -23,19 +23,19 @@ class Bad:
 
 @dataclass
 class Block:
-    """Good rows and bad ones; ids are numbers of rows, or what the column of ids holds."""
+    """The good and bad rows of a block; ids are row numbers, or the values of the id column."""
 
     name: str
     ids: list[Any] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     places: list[int] = field(default_factory=list)
-    bad: list[Bad] = field(default_factory=list)
+    bad: list[BadRow] = field(default_factory=list)
 
     def put(self, place: int, number: int, values: Sequence[Any] | Broken) -> None:
-        """A row; the values are its text and, where there is a column for it, its id."""
+        """Add a row; `values` are its text and, if there is an id column, its id."""
         reason = values.reason if isinstance(values, Broken) else _reason(values)
         if reason is not None:
-            self.bad.append(Bad(place, reason))
+            self.bad.append(BadRow(place, reason))
             return
         assert not isinstance(values, Broken)
         self.texts.append(values[0])
@@ -66,11 +66,11 @@ def _told(value: Any) -> str:
     return "null" if value is None else f"{value!r:.40} ({type(value).__name__})"
 
 
-def read_blocks(span: Span, address: str, choice: Choice, block_rows: int, first_row: int) -> Iterator[Block]:
-    """The blocks of a span in order; `first_row` is the number of the file's first row among all inputs."""
-    rows = _rows(span, address, choice)
-    number = first_row + span.first_row
-    for name in span.blocks(block_rows):
+def read_blocks(shard: Shard, address: str, choice: Choice, block_rows: int, first_row: int) -> Iterator[Block]:
+    """Yield the blocks of a shard in order; `first_row` is the number of the file's first row among all inputs."""
+    rows = _rows(shard, address, choice)
+    number = first_row + shard.first_row
+    for name in shard.blocks(block_rows):
         block = Block(name)
         for place, values in islice(rows, block_rows):
             if values is not None:
@@ -79,25 +79,25 @@ def read_blocks(span: Span, address: str, choice: Choice, block_rows: int, first
         yield block
 
 
-Values = tuple[int, Sequence[Any] | Broken | None]  # None: a blank line, which is no row but has a number
+Values = tuple[int, Sequence[Any] | Broken | None]  # None: a blank line, which has a number but is not a row
 
 
-def _rows(span: Span, address: str, choice: Choice) -> Iterator[Values]:
+def _rows(shard: Shard, address: str, choice: Choice) -> Iterator[Values]:
     kind = format_of(shown(address), choice.format)
     if not is_cut(address, choice.format):
         return iter(rows_from_start(address, lambda there: choice.columns(shown(address), there), choice.format))
-    return _groups(span, address) if kind == "parquet" else _lines(span, address, kind)
+    return _groups(shard, address) if kind == "parquet" else _lines(shard, address, kind)
 
 
-def _groups(span: Span, address: str) -> Iterator[Values]:
+def _groups(shard: Shard, address: str) -> Iterator[Values]:
     from pyarrow.parquet import ParquetFile
 
     filesystem, path = located(address)
     with filesystem.open_input_file(path) as raw, ParquetFile(raw) as file:
-        place = span.first_line
-        batches = file.iter_batches(4096, row_groups=list(range(span.start, span.end)), columns=list(span.columns))
+        place = shard.first_line
+        batches = file.iter_batches(4096, row_groups=list(range(shard.start, shard.end)), columns=list(shard.columns))
         for batch in batches:
-            columns = [_values(batch.column(name)) for name in span.columns]
+            columns = [_values(batch.column(name)) for name in shard.columns]
             for values in zip(*columns, strict=True):
                 broken = next((value for value in values if isinstance(value, Broken)), None)
                 yield place, broken or values
@@ -105,7 +105,7 @@ def _groups(span: Span, address: str) -> Iterator[Values]:
 
 
 def _values(column: Any) -> list[Any]:
-    """A column's values one by one where one of them is no UTF-8, which writers of Parquet need not check."""
+    """Return a column's values, one by one if one is not valid UTF-8, which Parquet writers need not check."""
     try:
         return list(column.to_pylist())
     except UnicodeDecodeError:
@@ -119,21 +119,21 @@ def _value(scalar: Any) -> Any:
         return Broken(f"not UTF-8 (byte 0x{error.object[error.start]:02x} at position {error.start})")
 
 
-def _lines(span: Span, address: str, kind: str) -> Iterator[Values]:
+def _lines(shard: Shard, address: str, kind: str) -> Iterator[Values]:
     filesystem, path = located(address)
     with filesystem.open_input_file(path) as file:
-        file.seek(span.start)
-        data = bytes(file.read(span.end - span.start))
-    if not span.start:
+        file.seek(shard.start)
+        data = bytes(file.read(shard.end - shard.start))
+    if not shard.start:
         data = data.removeprefix(b"\xef\xbb\xbf")
     lines = data.split(b"\n")
     if not lines[-1]:
         lines.pop()
-    for place, line in enumerate(lines, span.first_line + 1):
+    for place, line in enumerate(lines, shard.first_line + 1):
         line = line.removesuffix(b"\r")
         text = line.decode("utf-8", "surrogateescape")
         if kind == "txt":
             yield place, not_utf8(text) or [text]
         else:
             row = object_of(text)
-            yield place, json_values(row, span.columns) if isinstance(row, dict) else row
+            yield place, json_values(row, shard.columns) if isinstance(row, dict) else row

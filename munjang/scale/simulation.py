@@ -1,7 +1,7 @@
-"""A pipeline of stages as discrete events: which one is busy all the time is the one that saturates first.
+"""Simulate a pipeline of stages by discrete events: the stage that is always busy is the bottleneck.
 
-Blocks go through the stages in order. A stage has some servers and a small queue before it; a server whose block does
-not fit into the next queue holds it, and waits.
+Blocks pass through the stages in order. A stage has servers and a small queue in front of it; a server whose finished
+block doesn't fit into the next queue holds it and waits.
 """
 
 import heapq
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Stage:
-    """One step of the pipeline: how long a server of it works on a block."""
+    """One step of the pipeline: the time that one of its servers takes per block."""
 
     name: str
     seconds: float
@@ -20,19 +20,19 @@ class Stage:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How long all blocks took, and which share of that time each stage's servers worked."""
+    """The time for all blocks, and the fraction of it that each stage's servers were busy."""
 
     seconds: float
     busy: dict[str, float]
 
     @property
     def bottleneck(self) -> str:
-        """The stage that is busiest."""
+        """Return the busiest stage."""
         return max(self.busy, key=lambda name: self.busy[name])
 
 
-class _Line:
-    """The state of a run: blocks that wait, servers that work, servers that hold a finished block."""
+class _Pipeline:
+    """The state of a run: waiting blocks, working servers, servers that hold a finished block."""
 
     def __init__(self, stages: Sequence[Stage], num_blocks: int, queue: int) -> None:
         self.stages, self.queue = stages, queue
@@ -42,7 +42,7 @@ class _Line:
         self.finished = 0
 
     def settle(self, now: float) -> None:
-        """Move and start whatever can, from the end: a place that is freed there lets the one before move on."""
+        """Move and start whatever can, from the end: space freed there lets earlier stages move on."""
         for at in reversed(range(len(self.stages))):
             is_last = at == len(self.stages) - 1
             while self.holding[at] and (is_last or self.waiting[at + 1] < self.queue):
@@ -63,12 +63,12 @@ class _Line:
 
 
 def simulate(stages: Sequence[Stage], num_blocks: int, queue: int = 2) -> Outcome:
-    """Send so many equal blocks through.
+    """Send equal blocks through the stages.
 
     >>> simulate([Stage("read", 1), Stage("compute", 3)], 10).bottleneck
     'compute'
     """
-    line = _Line(stages, num_blocks, queue)
+    line = _Pipeline(stages, num_blocks, queue)
     now = 0.0
     line.settle(now)
     while line.finished < num_blocks:

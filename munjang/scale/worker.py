@@ -1,7 +1,7 @@
-"""A worker: it holds one model, and turns spans into files of vectors, each of which appears whole.    N rows, D width.
+"""A worker holds one model and encodes shards into blocks, each written atomically.    N rows, D dimension.
 
-Only one block is computed and written at a time, so a worker that is killed loses one block; the next one is read
-meanwhile. On a GPU, where a block takes a third of a second, writing overlaps with computing too: two blocks.
+One block is computed and written at a time while the next is read, so a killed worker loses one block. On a GPU, where
+a block takes a third of a second, writing overlaps with computing too: a killed worker loses two.
 """
 
 import hashlib
@@ -19,60 +19,60 @@ import numpy as np
 from munjang.bi_encoder import BiEncoder
 from munjang.data.vectors import column_of
 from munjang.errors import MunjangError, TruncationWarning
-from munjang.scale.job import BUNDLED, Job
-from munjang.scale.places import inside, located, remove, shown, sizes_in, writing
-from munjang.scale.reading import Bad, Block, read_blocks
-from munjang.scale.spans import Span, numbers_of
+from munjang.scale.addresses import inside, located, remove, shown, sizes_in, writing
+from munjang.scale.job import BUNDLED_NAME, Job
+from munjang.scale.reading import BadRow, Block, read_blocks
+from munjang.scale.shards import Shard, numbers_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-SUMMARY = b"munjang.block"  # in the metadata of a file
+SUMMARY_KEY = b"munjang.block"  # in the metadata of a block's file
 HASH_BYTES = 16
-GROUP_ROWS = 8192  # of a row group: what a range of a global order reads at least of a file
-MAX_DEATHS = 5
+ROWS_PER_GROUP = 8192  # of Parquet: the least that sorting reads of a file
+MAX_WORKER_DEATHS = 5
 
 
 @dataclass(frozen=True)
-class Done:
-    """What there is to know about a finished block."""
+class BlockSummary:
+    """A finished block: counts, first and last id, size."""
 
     name: str
     key: str  # of the job
     rows: int
     bad: int
-    cut: int  # texts beyond the model's limit
-    first: Any = None  # its smallest id
-    last: Any = None
-    num_bytes: int | None = None  # of its file, which can't say so itself
+    cut: int  # texts longer than the model reads
+    first: Any = None  # smallest id
+    last: Any = None  # largest id
+    num_bytes: int | None = None  # of its file; not in the file's own metadata
 
 
 class Worker:
-    """Any number of threads may call one: they read at once and compute in turn."""
+    """Encodes shards. Any number of threads may call one: they read in parallel and compute in turn."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
         self.model = BiEncoder.load(job.model, job.device, job.dtype, job.threads)
         if job.fingerprint and self.model.fingerprint != job.fingerprint:
             raise MunjangError(
-                f"The model {shown(job.model or BUNDLED)} on this node is another one than the driver's "
-                f"({self.model.fingerprint[:12]}, not {job.fingerprint[:12]}); copy it anew."
+                f"The model {shown(job.model or BUNDLED_NAME)} on this node differs from the driver's "
+                f"({self.model.fingerprint[:12]}, not {job.fingerprint[:12]}); copy it again."
             )
-        self._encode([])  # a setting that the model refuses is refused now, not for every row
+        self._encode([])  # fails now, not for every row, if the model rejects a setting
         self._computing = threading.Lock()
         self._writing = nullcontext() if self.model.device.type == "cuda" else self._computing
 
-    def work(self, span: Span) -> Iterator[Done]:
-        """Every block of a span that is not there yet, written."""
+    def work(self, shard: Shard) -> Iterator[BlockSummary]:
+        """Yield every block of a shard, computing and writing those that are missing."""
         job = self.job
-        address = job.files[span.file]
-        for block in read_blocks(span, address, job.choice, job.block_rows, job.first_rows[span.file]):
-            done = summary_of(inside(job.output, f"blocks/{block.name}.parquet"))
-            if done is None or done.key != job.key:
-                done = self._make(block)
-            yield done
+        address = job.files[shard.file]
+        for block in read_blocks(shard, address, job.choice, job.block_rows, job.first_rows[shard.file]):
+            summary = summary_of(inside(job.output, f"blocks/{block.name}.parquet"))
+            if summary is None or summary.key != job.key:
+                summary = self._make(block)
+            yield summary
 
-    def _make(self, block: Block) -> Done:
+    def _make(self, block: Block) -> BlockSummary:
         if self.job.id_kind == "text":
             block.ids = [str(row_id) for row_id in block.ids]
         drop_repeated(block)
@@ -81,18 +81,18 @@ class Worker:
                 with self._computing:
                     return self._write(*self.compute(block))
             with self._computing:
-                found = self.compute(block)
-            return self._write(*found)
+                computed = self.compute(block)
+            return self._write(*computed)
 
     @contextmanager
     def _begun(self, name: str) -> Iterator[None]:
-        """A mark as long as a block is worked on: those that stay say how often it took its worker down."""
+        """Keep a marker file while a block is in progress: leftover markers count how often it killed its worker."""
         folder = inside(self.job.output, "begun")
-        count = sum(each.startswith(f"{name}-") for each in sizes_in(folder))
-        if count >= MAX_DEATHS:
+        count = sum(marker.startswith(f"{name}-") for marker in sizes_in(folder))
+        if count >= MAX_WORKER_DEATHS:
             raise MunjangError(
-                f"Block {name} took its worker down {count} times, perhaps for want of memory: give fewer "
-                "--batch-tokens, or look at its texts."
+                f"Block {name} killed its worker {count} times, perhaps by running out of memory: give fewer "
+                "--batch-tokens, or check its texts."
             )
         mark = inside(folder, f"{name}-{uuid.uuid4().hex}")
         with writing(mark):
@@ -101,18 +101,19 @@ class Worker:
         remove(mark)
 
     def compute(self, block: Block) -> tuple[Block, Any, int]:
-        """Vectors of a block's rows; rows that the model refuses are bad ones."""
+        """Encode a block's rows; rows that the model rejects become bad rows. Return also how many texts were cut."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", TruncationWarning)
             vectors, refused = self._survivors(block.texts)
-        num_cut = sum(int(str(each.message).split()[0]) for each in caught if each.category is TruncationWarning)
+        messages = [str(warning.message) for warning in caught if warning.category is TruncationWarning]
+        num_cut = sum(int(message.split()[0]) for message in messages)  # it begins with the count
         if refused:
-            block.bad += [Bad(block.places[at], reason) for at, reason in refused.items()]
+            block.bad += [BadRow(block.places[at], reason) for at, reason in refused.items()]
             keep_rows(block, [at for at in range(len(block.texts)) if at not in refused])
         return block, vectors, num_cut
 
     def _survivors(self, texts: list[str]) -> tuple[Any, dict[int, str]]:
-        """The vectors of the texts that the model takes, and why not of the others, which are found by halves."""
+        """Return the vectors of the texts that the model accepts, and the errors of the others, found by bisection."""
         try:
             return self._encode(texts), {}
         except MunjangError as error:
@@ -125,32 +126,35 @@ class Worker:
     def _encode(self, texts: list[str]) -> Any:
         return encode_texts(self.model, self.job, texts)
 
-    def _write(self, block: Block, vectors_ND: Any, num_cut: int) -> Done:
-        """The bad rows first: where the block is, they are too."""
+    def _write(self, block: Block, vectors_ND: Any, num_cut: int) -> BlockSummary:
+        """Write a block, its bad rows first: if the block exists, so do they."""
         from pyarrow import parquet
 
         job = self.job
         if block.bad:
             with writing(inside(job.output, f"bad/{block.name}.jsonl")) as file:
                 source = shown(job.files[numbers_of(block.name)[0]])
-                for bad in sorted(block.bad, key=lambda each: each.place):
+                for bad in sorted(block.bad, key=lambda row: row.place):
                     file.write((json.dumps({"file": source, **asdict(bad)}) + "\n").encode())
         table = table_of(block, vectors_ND, job)
         ids = table.column("id")
         ends = (ids[0].as_py(), ids[-1].as_py()) if table.num_rows else (None, None)
-        done = Done(block.name, job.key, table.num_rows, len(block.bad), num_cut, *ends)
-        table = table.replace_schema_metadata({SUMMARY: json.dumps(asdict(done)).encode()})
+        summary = BlockSummary(block.name, job.key, table.num_rows, len(block.bad), num_cut, *ends)
+        table = table.replace_schema_metadata({SUMMARY_KEY: json.dumps(asdict(summary)).encode()})
         with writing(inside(job.output, f"blocks/{block.name}.parquet")) as file:
-            # vectors hardly repeat and hardly shrink: dictionaries and compression only cost time
-            kind = "snappy" if job.keep_text else "none"
             parquet.write_table(
-                table, file, use_dictionary=False, compression=kind, write_statistics=["id"], row_group_size=GROUP_ROWS
+                table,
+                file,
+                use_dictionary=False,  # vectors hardly repeat or compress
+                compression="snappy" if job.keep_text else "none",
+                write_statistics=["id"],
+                row_group_size=ROWS_PER_GROUP,
             )
-            return replace(done, num_bytes=file.tell())
+            return replace(summary, num_bytes=file.tell())
 
 
 def encode_texts(model: BiEncoder, job: Job, texts: list[str]) -> Any:
-    """Vectors as a job asks for them."""
+    """Encode texts with the settings of a job."""
     options: dict[str, Any] = {
         "normalize": job.normalize,
         "truncate_dim": job.truncate_dim,
@@ -167,24 +171,24 @@ def encode_texts(model: BiEncoder, job: Job, texts: list[str]) -> Any:
 
 
 def keep_rows(block: Block, keep: list[int]) -> None:
-    """Only these of the good rows."""
+    """Keep only these of the good rows."""
     block.ids = [block.ids[at] for at in keep]
     block.texts = [block.texts[at] for at in keep]
     block.places = [block.places[at] for at in keep]
 
 
 def drop_repeated(block: Block) -> None:
-    """The second row with an id of the same block is a bad one."""
+    """Make every further row with the same id in a block a bad row."""
     first = {row_id: at for at, row_id in reversed(list(enumerate(block.ids)))}
     if len(first) < len(block.ids):
         keep = sorted(first.values())
         for at in sorted(set(range(len(block.ids))) - set(keep)):
-            block.bad.append(Bad(block.places[at], f"the id {block.ids[at]!r:.80} occurs twice in this block"))
+            block.bad.append(BadRow(block.places[at], f"the id {block.ids[at]!r:.80} occurs twice in this block"))
         keep_rows(block, keep)
 
 
 def table_of(block: Block, vectors_ND: Any, job: Job) -> "pa.Table":
-    """Columns id, vector and what else was asked for, in the order of the ids."""
+    """Return a table of id, vector and the optional columns, sorted by id."""
     import pyarrow as pa
 
     ids = pa.array(block.ids, pa.string() if job.id_kind == "text" else pa.int64())
@@ -201,18 +205,19 @@ def table_of(block: Block, vectors_ND: Any, job: Job) -> "pa.Table":
 
 
 def _bytes(text: str) -> bytes:
-    """UTF-8; a lone surrogate (JSON may hold one) becomes U+FFFD, as in the tokenizer."""
+    """Encode as UTF-8; a lone surrogate (JSON may hold one) becomes U+FFFD, as in the tokenizer."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
 
 
-def summary_of(address: str) -> Done | None:
-    """What a file says of itself; None where there is none or it is not one of ours."""
+def summary_of(address: str) -> BlockSummary | None:
+    """Read the summary in a block's file; return None if there is no file or it is not one of ours."""
     from pyarrow import ArrowException
     from pyarrow.parquet import read_schema
 
     filesystem, path = located(address)
     try:
         with filesystem.open_input_file(path) as file:
-            return replace(Done(**json.loads(read_schema(file).metadata[SUMMARY])), num_bytes=int(file.size()))
+            summary = json.loads(read_schema(file).metadata[SUMMARY_KEY])
+            return BlockSummary(**{**summary, "num_bytes": int(file.size())})
     except (FileNotFoundError, ArrowException, TypeError, LookupError, ValueError):
         return None

@@ -15,7 +15,8 @@ from munjang.index import Index
 from munjang.index.loading import Seen, check_source, load_tables
 from munjang.scale.encode import encode
 from munjang.scale.job import Job
-from munjang.scale.spans import Choice
+from munjang.scale.shards import Choice
+from tests.stores.servers import postgres_place
 from tests.contracts.stores.engines import LASTING, location_of
 
 TEXTS = [f"a quick fox jumps over {number} lazy dogs" for number in range(30)]
@@ -183,7 +184,7 @@ def test_refused(
     assert main([*place[:2], str(tmp_path / "j"), str(encoded / "out"), "--model", str(other)]) == 2
     assert "another model" in capsys.readouterr().err
     assert main([*place, str(tmp_path), "--model", str(tiny_bert)]) == 2
-    assert "holds no manifest.json" in capsys.readouterr().err
+    assert "has no manifest.json" in capsys.readouterr().err
     asks = make("bert", prompts='{"document": "passage: "}')
     same = {"model": str(asks), "files": (str(encoded / "a.jsonl"),)}
     encode(Job(**same, output=str(tmp_path / "no"), choice=Choice(id_column="id")))

@@ -13,7 +13,7 @@ from typing import Any
 from munjang.errors import CheckpointError
 from munjang.scale.command import Request, encode_on_ray
 from munjang.scale.job import Job
-from munjang.scale.worker import Done, Worker
+from munjang.scale.worker import BlockSummary, Worker
 
 
 class Logging(Worker):
@@ -28,7 +28,7 @@ class Logging(Worker):
         time.sleep(float(os.environ.get("SLOW_S", "0")))
         return super().compute(block)
 
-    def _write(self, *given: Any) -> Done:
+    def _write(self, *given: Any) -> BlockSummary:
         done = super()._write(*given)
         self.say("wrote", done.name)
         return done

@@ -20,8 +20,8 @@ import pytest
 from munjang.bi_encoder import BiEncoder
 from munjang.cli import main
 from munjang.errors import InputError, MunjangError
-from munjang.scale.cluster import Hidden, Pool, connected, pool_for
-from munjang.scale.command import Request, each_on_ray, encode_on_ray
+from munjang.scale.cluster import OpaqueJob, Pool, connected, map_on_ray, pool_for
+from munjang.scale.command import Request, encode_on_ray
 from munjang.scale.exact import search_exactly
 from munjang.scale.job import Job
 from munjang.scale.manifest import complete_manifest, read_manifest, tables
@@ -189,7 +189,7 @@ def test_the_command_sorts_and_exact_search_runs_on_ray(tmp_path: Path, tiny_ber
     assert (manifest.num_rows, manifest.num_bad) == (100, 1)
     queries = BiEncoder.load(tiny_bert, "cpu").encode(TEXTS[:3])
     with connected("local"):
-        found = search_exactly(output, queries, 5, each=partial(each_on_ray, ray))
+        found = search_exactly(output, queries, 5, mapper=partial(map_on_ray, ray))
     assert found == search_exactly(output, queries, 5)
     assert [each.ids[0] for each in found] == ["000", "001", "002"]
 
@@ -210,7 +210,7 @@ def test_what_a_worker_refuses_reaches_the_caller(tmp_path: Path, tiny_bert: Pat
 def test_what_is_done_to_each_value_is_sent_once() -> None:
     ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'munjang[ray]'")
     with connected("local"):
-        assert list(each_on_ray(ray, Doubled(), range(7))) == [0, 2, 4, 6, 8, 10, 12]
+        assert list(map_on_ray(ray, Doubled(), range(7))) == [0, 2, 4, 6, 8, 10, 12]
     assert Doubled.num_sent == 1
 
 
@@ -219,7 +219,7 @@ def test_ray_is_told_no_addresses() -> None:
     from ray.data._internal.metadata_exporter import sanitize_for_struct
 
     address = "s3://AKIA:hunter2@bucket/a.parquet"
-    hidden = Hidden(Job(model=address, output=address, files=(address,)))
+    hidden = OpaqueJob(Job(model=address, output=address, files=(address,)))
     assert sanitize_for_struct({"args": (hidden,)}) == {"args": ["a job"]}
     assert pickle.loads(pickle.dumps(hidden)).job == hidden.job
 

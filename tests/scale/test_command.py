@@ -7,10 +7,10 @@ import pytest
 
 from munjang.cli import main
 from munjang.scale.cluster import Pool
-from munjang.scale.command import Request, _told, job_of, told
+from munjang.scale.command import Request, _message_of, describe, job_of
 from munjang.scale.manifest import Manifest
-from munjang.scale.spans import Choice
-from munjang.scale.worker import Done
+from munjang.scale.shards import Choice
+from munjang.scale.worker import BlockSummary
 
 
 def test_without_ray_it_says_how_to_install_it(
@@ -29,9 +29,9 @@ def test_without_ray_it_says_how_to_install_it(
         (["-o", "out.npy", "--sort"], "--sort goes with --ray"),
         (["-o", "out.npy", "--block-rows", "5"], "--block-rows goes with --ray"),
         (["-o", "out", "--chunk-rows", "5", "--ray"], "with --ray give --block-rows"),
-        (["-o", "out", "--ray", "more.txt"], "--ray more.txt is no address"),
-        (["-o", "out", "--ray", "auto", "more.txt"], "put --ray behind the inputs"),
-        (["-o", "out", "--ray", "host"], "no address such as auto or HOST:6379"),
+        (["-o", "out", "--ray", "more.txt"], "--ray more.txt is not an address"),
+        (["-o", "out", "--ray", "auto", "more.txt"], "put --ray after the inputs"),
+        (["-o", "out", "--ray", "host"], "not an address like auto or HOST:6379"),
     ],
 )
 def test_flags_that_do_not_go_together(
@@ -96,10 +96,10 @@ def test_a_block_is_larger_on_a_gpu() -> None:
 
 
 def test_what_people_are_told() -> None:
-    blocks = {"00000-000000": Done("00000-000000", "k", 1000, 2, 3, 0, 1001)}
-    said = told(Manifest("k", {}, "f", 3, blocks, True), "s3://key:hunter2@bucket/out")
+    blocks = {"00000-000000": BlockSummary("00000-000000", "k", 1000, 2, 3, 0, 1001)}
+    said = describe(Manifest("k", {}, "f", 3, blocks, True), "s3://key:hunter2@bucket/out")
     assert said.startswith("1,000 vectors in 1 files of s3://bucket/out; 2 bad rows: s3://bucket/out/bad; 3 texts")
     report = (
         "UserCodeException\n  File x\nRuntimeError: munjang: The model s3://a:hunter2@b/m on this node is another one\n"
     )
-    assert _told(RuntimeError(report)) == "The model s3://b/m on this node is another one"
+    assert _message_of(RuntimeError(report)) == "The model s3://b/m on this node is another one"

@@ -13,12 +13,12 @@ from pyarrow import parquet
 
 from munjang.bi_encoder import BiEncoder
 from munjang.errors import InputError, MunjangError
-from munjang.scale.encode import encode, here, prepared
+from munjang.scale.encode import encode, prepared, run_here
 from munjang.scale.job import Job, settings
 from munjang.scale.manifest import Manifest, complete_manifest, read_manifest, tables, vectors_of
-from munjang.scale.reading import Bad, Block
-from munjang.scale.spans import Choice, Span
-from munjang.scale.worker import Done, Worker
+from munjang.scale.reading import BadRow, Block
+from munjang.scale.shards import Choice, Shard
+from munjang.scale.worker import BlockSummary, Worker
 
 TEXTS = [f"a quick fox jumps over {number} dogs" for number in range(10)]
 
@@ -67,8 +67,8 @@ def counting() -> type[Counting]:
 
 
 def on(worker: type[Worker]) -> Any:
-    def engine(job: Job, spans: Sequence[Span]) -> Iterator[Done]:
-        return here(job, spans, worker)
+    def engine(job: Job, shards: Sequence[Shard]) -> Iterator[BlockSummary]:
+        return run_here(job, shards, worker)
 
     return engine
 
@@ -204,8 +204,8 @@ def test_readers_see_what_the_manifest_lists_only(tmp_path: Path, tiny_bert: Pat
 def test_an_input_that_changes_meanwhile_is_told(tmp_path: Path, tiny_bert: Path) -> None:
     path = lines(tmp_path / "a.txt")
 
-    def engine(job: Job, spans: Sequence[Span]) -> Iterator[Done]:
-        yield from here(job, spans)
+    def engine(job: Job, shards: Sequence[Shard]) -> Iterator[BlockSummary]:
+        yield from run_here(job, shards)
         lines(path, TEXTS[:-1])
 
     with pytest.raises(InputError, match="changed while it was read"):
@@ -213,15 +213,15 @@ def test_an_input_that_changes_meanwhile_is_told(tmp_path: Path, tiny_bert: Path
 
 
 def test_blocks_that_an_engine_forgets_are_told(tmp_path: Path, tiny_bert: Path) -> None:
-    def engine(job: Job, spans: Sequence[Span]) -> Iterator[Done]:
-        return here(job, spans[:-1])
+    def engine(job: Job, shards: Sequence[Shard]) -> Iterator[BlockSummary]:
+        return run_here(job, shards[:-1])
 
     with pytest.raises(MunjangError, match="1 blocks were not finished, 00000-000002 first"):
         encode(job(tiny_bert, tmp_path / "out", lines(tmp_path / "a.txt")), engine)
 
 
 def test_a_model_that_differs_on_a_node_is_refused(tmp_path: Path, tiny_bert: Path) -> None:
-    with pytest.raises(MunjangError, match="is another one than the driver's"):
+    with pytest.raises(MunjangError, match="differs from the driver's"):
         Worker(job(tiny_bert, tmp_path / "out", fingerprint="0" * 64))
 
 
@@ -247,12 +247,12 @@ def test_nothing_to_encode_is_a_complete_run(tmp_path: Path, tiny_bert: Path) ->
 def test_a_block_that_takes_its_worker_down_again_and_again_ends_the_run(tmp_path: Path, tiny_bert: Path) -> None:
     given = job(tiny_bert, tmp_path / "out", lines(tmp_path / "a.txt"))
 
-    def engine(job: Job, spans: Sequence[Span]) -> Iterator[Done]:
+    def engine(job: Job, shards: Sequence[Shard]) -> Iterator[BlockSummary]:
         for number in range(5):
             (tmp_path / f"out/begun/00000-000001-{number}").touch()
-        return here(job, spans)
+        return run_here(job, shards)
 
-    with pytest.raises(MunjangError, match="Block 00000-000001 took its worker down 5 times"):
+    with pytest.raises(MunjangError, match="Block 00000-000001 killed its worker 5 times"):
         encode(given, engine)
     encode(given)  # started by hand again, it is given another chance
     assert not list((tmp_path / "out/begun").iterdir())
@@ -265,7 +265,7 @@ def test_the_hundred_thousandth_input_is_named_with_its_bad_rows(tmp_path: Path,
         (tmp_path / "out" / part).mkdir(parents=True)
     for number in range(5):
         (tmp_path / f"out/begun/100001-0000000-{number}").touch()  # of another block, whose name begins alike
-    Worker(given)._make(Block("100001-000000", [0], ["a fox"], [1], [Bad(2, "no text")]))
+    Worker(given)._make(Block("100001-000000", [0], ["a fox"], [1], [BadRow(2, "no text")]))
     assert json.loads((tmp_path / "out/bad/100001-000000.jsonl").read_text())["file"] == "/100001.txt"
 
 

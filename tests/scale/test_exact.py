@@ -9,7 +9,7 @@ from munjang.errors import InputError
 from munjang.scale.encode import encode
 from munjang.scale.exact import merged, search_exactly
 from munjang.scale.job import Job
-from munjang.scale.spans import Choice
+from munjang.scale.shards import Choice
 from munjang.stores.base import Found
 from munjang.vectors.similarity import SIMILARITIES
 
@@ -64,5 +64,5 @@ def test_refused(encoded: tuple[Path, list[str], np.ndarray], tmp_path: Path) ->
         search_exactly(str(folder), vectors[:, :8], 3)
     with pytest.raises(InputError, match="k must be at least 1"):
         search_exactly(str(folder), vectors[:1], 0)
-    with pytest.raises(InputError, match=r"holds no manifest.json"):
+    with pytest.raises(InputError, match=r"has no manifest.json"):
         search_exactly(str(tmp_path), vectors[:1], 3)

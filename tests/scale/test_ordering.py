@@ -12,7 +12,7 @@ from munjang.scale.encode import encode
 from munjang.scale.job import Job
 from munjang.scale.manifest import Manifest, complete_manifest, tables
 from munjang.scale.ordering import rows_between, sort_all
-from munjang.scale.spans import Choice
+from munjang.scale.shards import Choice
 
 
 def encoded(folder: Path, model: Path, ids: list[object]) -> Manifest:
@@ -49,7 +49,7 @@ def test_a_killed_order_goes_on_with_the_ranges_that_are_missing(tmp_path: Path,
     manifest = encoded(tmp_path, tiny_bert, [f"{number * 7 % 30:02d}" for number in range(30)])
     cut: list[str] = []
 
-    def each(action: object, values: list[object]) -> object:
+    def mapper(action: object, values: list[object]) -> object:
         for value in values:
             if hasattr(value, "low"):
                 cut.append(value.name)
@@ -58,9 +58,9 @@ def test_a_killed_order_goes_on_with_the_ranges_that_are_missing(tmp_path: Path,
             yield action(value)
 
     with pytest.raises(KeyboardInterrupt):
-        sort_all(str(tmp_path / "out"), manifest, each)
+        sort_all(str(tmp_path / "out"), manifest, mapper)
     assert complete_manifest(str(tmp_path / "out")).sorted is None  # readers still use the blocks
-    ordered = sort_all(str(tmp_path / "out"), manifest, each)
+    ordered = sort_all(str(tmp_path / "out"), manifest, mapper)
     assert len(cut) == len(ordered.files()) + 1  # only the one that was under way was cut twice
     found = [row_id for table in tables(str(tmp_path / "out"), ordered) for row_id in table.column("id").to_pylist()]
     assert found == [f"{number:02d}" for number in range(30)]
@@ -68,7 +68,7 @@ def test_a_killed_order_goes_on_with_the_ranges_that_are_missing(tmp_path: Path,
 
 def test_an_id_that_two_blocks_hold_is_told(tmp_path: Path, tiny_bert: Path) -> None:
     manifest = encoded(tmp_path, tiny_bert, [*map(str, range(10)), "3"])
-    with pytest.raises(InputError, match="'3' stands twice"):
+    with pytest.raises(InputError, match="'3' occurs twice"):
         sort_all(str(tmp_path / "out"), manifest)
 
 
@@ -117,7 +117,7 @@ def test_a_range_holds_no_more_than_its_rows(tmp_path: Path) -> None:
 def test_a_block_is_written_in_small_row_groups(
     tmp_path: Path, tiny_bert: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "GROUP_ROWS", 3)
+    monkeypatch.setattr(worker, "ROWS_PER_GROUP", 3)
     manifest = encoded(tmp_path, tiny_bert, ["b", "a", "d", "c", "e", "g", "f"])
     file = parquet.ParquetFile(tmp_path / "out" / manifest.files()[0])
     ends = [file.metadata.row_group(number).column(0).statistics.max for number in range(file.num_row_groups)]

@@ -8,14 +8,14 @@ from pyarrow import parquet
 
 from munjang.errors import InputError
 from munjang.scale.reading import Block, read_blocks
-from munjang.scale.spans import Choice, spans_of
+from munjang.scale.shards import Choice, shards_of
 
 PLAIN = Choice()
 
 
 def read(path: Path, choice: Choice = PLAIN, block_rows: int = 100) -> Block:
-    (span,) = spans_of(0, str(path), choice, block_rows)
-    (block,) = read_blocks(span, str(path), choice, block_rows, 1000)
+    (shard,) = shards_of(0, str(path), choice, block_rows)
+    (block,) = read_blocks(shard, str(path), choice, block_rows, 1000)
     return block
 
 

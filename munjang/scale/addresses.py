@@ -1,4 +1,4 @@
-"""Where inputs and outputs lie: paths and addresses of object stores, shown without what opens them."""
+"""Paths and object-store addresses of inputs and outputs: open, list, write, and show them without secrets."""
 
 import os
 import re
@@ -11,20 +11,20 @@ from typing import Any
 from munjang.data.files import replacing
 from munjang.errors import InputError, MissingExtra
 
-TEMPORARY = ".tmp"
-# KEY:SECRET@ with a raw / ? or # in the secret; a number behind a colon is the port of an HDFS host
-TORN = re.compile(r"(?!hdfs|viewfs)[^:/]+://[^:/?#@]*:[^@]*[/?#].*@")
+TEMPORARY_SUFFIX = ".tmp"
+# KEY:SECRET@ with an unescaped / ? or # in the secret; HDFS addresses have a port after the colon
+UNESCAPED_SECRET = re.compile(r"(?!hdfs|viewfs)[^:/]+://[^:/?#@]*:[^@]*[/?#].*@")
 
 
 def absolute(address: str) -> str:
-    """A path from the root, as another process may stand elsewhere; an address of an object store as it is."""
+    """Make a path absolute, for processes in other folders; keep an object-store address as it is."""
     return address if "://" in address else os.path.abspath(address)
 
 
 def shown(address: str) -> str:
-    """An address for logs and manifests: no user, password, token or other setting in it.
+    """Return an address for logs and manifests, without user, password, token or other settings.
 
-    All before the last @ goes, as a secret may hold a slash or a question mark.
+    Everything before the last @ is removed, as a secret may contain a slash or a question mark.
 
     >>> shown("s3://AKIA:secret@bucket/in.parquet?region=eu&secret_key=x")
     's3://bucket/in.parquet'
@@ -36,12 +36,12 @@ def shown(address: str) -> str:
 
 
 def without_secrets(text: str) -> str:
-    """A message, with every address in it as `shown` gives it."""
+    """Replace every address in a message by what `shown` returns."""
     return re.sub(r"[a-z][a-z0-9+.-]*://[^\s'\"<>]+", lambda found: shown(found[0]), text, flags=re.IGNORECASE)
 
 
 def located(address: str) -> tuple[Any, str]:
-    """The filesystem of an address and the path in it."""
+    """Return the filesystem of an address and the path in it."""
     try:
         from pyarrow import ArrowException
         from pyarrow.fs import FileSystem, LocalFileSystem
@@ -49,10 +49,10 @@ def located(address: str) -> tuple[Any, str]:
         raise MissingExtra("pyarrow", "parquet", "Reading and writing Parquet") from None
     if "://" not in address:
         return LocalFileSystem(), os.path.abspath(address)
-    if TORN.match(address):
+    if UNESCAPED_SECRET.match(address):
         raise InputError(
-            f"{shown(address)}: a key with / ? or # in it tears the address; write those as %2F %3F %23, or give keys "
-            "in the environment"
+            f"{shown(address)}: a key contains / ? or #; write them as %2F %3F %23, or give keys in environment "
+            "variables"
         )
     try:
         filesystem, path = FileSystem.from_uri(address)
@@ -63,22 +63,22 @@ def located(address: str) -> tuple[Any, str]:
 
 
 def inside(folder: str, name: str) -> str:
-    """The address of something in a folder; settings behind a question mark stay at its end."""
+    """Return the address of a file in a folder; settings after a question mark stay at the end."""
     path, mark, settings = folder.partition("?") if "://" in folder else (folder, "", "")
     return f"{path.rstrip('/')}/{name}{mark}{settings}"
 
 
 def sizes_in(folder: str) -> dict[str, int]:
-    """The files of a folder and their bytes; nothing where there is no folder."""
+    """Return the files of a folder with their sizes; an empty dict if there is no folder."""
     from pyarrow.fs import FileSelector, FileType
 
     filesystem, path = located(folder)
-    found = filesystem.get_file_info(FileSelector(path, allow_not_found=True))
-    return {each.base_name: each.size for each in found if each.type == FileType.File}
+    infos = filesystem.get_file_info(FileSelector(path, allow_not_found=True))
+    return {info.base_name: info.size for info in infos if info.type == FileType.File}
 
 
 def read_bytes(address: str) -> bytes | None:
-    """A whole file; None where there is none."""
+    """Read a whole file; return None if there is none."""
     filesystem, path = located(address)
     try:
         with filesystem.open_input_file(path) as file:
@@ -88,7 +88,7 @@ def read_bytes(address: str) -> bytes | None:
 
 
 def remove(address: str) -> None:
-    """A file, if it is there."""
+    """Delete a file if it exists."""
     filesystem, path = located(address)
     try:
         filesystem.delete_file(path)
@@ -97,17 +97,17 @@ def remove(address: str) -> None:
 
 
 def make_folder(address: str) -> None:
-    """A folder with those above it."""
+    """Create a folder and its parents."""
     filesystem, path = located(address)
     filesystem.create_dir(path, recursive=True)
 
 
 @contextmanager
 def writing(address: str) -> Iterator[Any]:
-    """A file that appears whole or not at all, whoever else writes the same one."""
+    """Open a file that appears whole or not at all, even if others write the same one."""
     filesystem, path = located(address)
     if filesystem.type_name == "local":
-        with replacing(Path(path), Path(f"{path}.{uuid.uuid4().hex}{TEMPORARY}")) as file:
+        with replacing(Path(path), Path(f"{path}.{uuid.uuid4().hex}{TEMPORARY_SUFFIX}")) as file:
             yield file
         return
     with moved(filesystem, path) as file:
@@ -116,8 +116,8 @@ def writing(address: str) -> Iterator[Any]:
 
 @contextmanager
 def moved(filesystem: Any, path: str) -> Iterator[Any]:
-    """A file of any filesystem under another name until it is whole; closing a stream of S3 publishes what it has."""
-    target = f"{path}.{uuid.uuid4().hex}{TEMPORARY}"
+    """Write under a temporary name and move the finished file: closing an S3 stream publishes even a partial one."""
+    target = f"{path}.{uuid.uuid4().hex}{TEMPORARY_SUFFIX}"
     try:
         with filesystem.open_output_stream(target) as file:
             yield file

@@ -1,4 +1,4 @@
-"""Rows of files that can only be read from their beginning; a row that is not UTF-8 is a bad one, not the end."""
+"""Read files that can only be read from the beginning; a row that is not valid UTF-8 is a bad row, not an error."""
 
 import re
 from collections.abc import Iterator
@@ -17,11 +17,11 @@ from munjang.data.tables import (
     with_header,
 )
 
-STRAY = re.compile("[\udc80-\udcff]")  # what Python's surrogateescape makes of a byte that is not UTF-8
+STRAY_BYTE = re.compile("[\udc80-\udcff]")  # what surrogateescape makes of a byte that is not UTF-8
 
 
 def rows_from_start(path: str, choose: Choose, format: str | None = None) -> Iterator[Row]:
-    """As `read_rows`, which ends at a line that is not UTF-8."""
+    """Read rows like `read_rows`, but continue after a line that is not valid UTF-8."""
     kind = format_of(path, format)
     if kind == "parquet":
         return read_rows(path, choose, format)
@@ -36,16 +36,16 @@ def rows_from_start(path: str, choose: Choose, format: str | None = None) -> Ite
 
 
 def not_utf8(text: str) -> Broken | None:
-    """What is wrong with a text that was decoded with its stray bytes; None: nothing."""
-    found = STRAY.search(text)
-    if found is None:
+    """Return the first invalid byte of a text decoded with surrogateescape; None if there is none."""
+    stray = STRAY_BYTE.search(text)
+    if stray is None:
         return None
-    position = len(text[: found.start()].encode("utf-8", "surrogatepass"))
-    return Broken(f"not UTF-8 (byte 0x{ord(found[0]) - 0xDC00:02x} at position {position})")
+    position = len(text[: stray.start()].encode("utf-8", "surrogatepass"))
+    return Broken(f"not UTF-8 (byte 0x{ord(stray[0]) - 0xDC00:02x} at position {position})")
 
 
 def object_of(line: str) -> Object:
-    """What a line of JSON holds that was decoded with its stray bytes; None for a blank one, which is no row."""
+    """Parse a line of JSON decoded with surrogateescape; return None for a blank line, which is not a row."""
     return not_utf8(line) or json_object(line)
 
 

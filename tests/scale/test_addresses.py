@@ -4,8 +4,18 @@ import pytest
 from pyarrow.fs import FileSelector, LocalFileSystem, SubTreeFileSystem, _MockFileSystem
 
 from munjang.errors import InputError
-from munjang.scale.places import TORN, inside, located, moved, read_bytes, shown, sizes_in, without_secrets, writing
-from munjang.scale.spans import files_of
+from munjang.scale.addresses import (
+    UNESCAPED_SECRET,
+    inside,
+    located,
+    moved,
+    read_bytes,
+    shown,
+    sizes_in,
+    without_secrets,
+    writing,
+)
+from munjang.scale.shards import files_of
 
 SECRET = "s3://AKIAXYZ:hunter2@bucket/in.parquet?region=eu&secret_key=hunter2"
 
@@ -36,8 +46,8 @@ def test_a_secret_with_marks_of_addresses_in_it_is_not_shown_either(mark: str, s
         with pytest.raises(InputError, match="%2F %3F %23") as refused:
             files_of([address], None)
         assert "SECRET" not in str(refused.value)
-    assert not TORN.match("hdfs://host:8020/a@b.txt")
-    assert not TORN.match("s3://bucket/a:b@c.txt")
+    assert not UNESCAPED_SECRET.match("hdfs://host:8020/a@b.txt")
+    assert not UNESCAPED_SECRET.match("s3://bucket/a:b@c.txt")
 
 
 def test_names_in_a_folder_come_before_its_settings() -> None:
