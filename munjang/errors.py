@@ -7,9 +7,9 @@ MunjangError                 Base of every error that Munjang raises on purpose
 ├── CheckpointError          A model folder can't be read or written
 │   └── UnsupportedModel     A model folder holds an architecture, module or activation that we don't compute
 ├── MissingExtra             An optional package is needed for this (also ImportError)
-├── NotCovered               Something of sentence-transformers that munjang.compat does not have; in munjang.compat
-│   ├── NameNotCovered       A name that can't be imported; in munjang.compat (also ImportError)
-│   └── AttributeNotCovered  A method or attribute that a model does not have; in munjang.compat (also AttributeError)
+├── NotCovered               A feature of sentence-transformers that munjang.compat does not have; in munjang.compat
+│   ├── NameNotCovered       A name can't be imported; in munjang.compat (also ImportError)
+│   └── AttributeNotCovered  A model lacks a method or attribute; in munjang.compat (also AttributeError)
 ├── ModelMismatch            An index is opened with another model than the one that made its vectors; in munjang.index
 ├── Closed                   The server is shutting down; in munjang.server
 ├── Refused                  A request that gets an error for an answer; in munjang.server

@@ -1,12 +1,12 @@
-"""Names of sentence-transformers over ours: code written for it runs after changing the import.
+"""The API of sentence-transformers over ours: code written for it runs after changing the import.
 
 >>> from munjang.compat import SentenceTransformer, CrossEncoder, util   # was: from sentence_transformers import ...
 >>> model = SentenceTransformer("ko-en-small")  # a folder or a Hub name as well
 >>> model.similarity(model.encode(["A cat sleeps."]), model.encode(["The kitten is napping."]))
 tensor([[0.90...]])
 
-What is not covered raises and names the way that there is (gaps.py). `model.facade` is the BiEncoder or CrossEncoder
-behind a model, with everything that sentence-transformers does not have.
+Names that are not covered raise an error with the alternative (gaps.py). `model.facade` is the BiEncoder or
+CrossEncoder behind a model, with everything that sentence-transformers does not have.
 """
 
 from typing import TYPE_CHECKING
@@ -29,7 +29,7 @@ __all__ = [
 
 gaps.explain_imports()
 
-if not TYPE_CHECKING:  # hidden from type checkers, which would take any misspelt name for a covered one
+if not TYPE_CHECKING:  # hidden from type checkers, which would accept any misspelt name
 
     def __getattr__(name):
         raise gaps.missing_name("munjang.compat", name)

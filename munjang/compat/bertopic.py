@@ -1,4 +1,4 @@
-"""BERTopic with a model of ours, by its documented way for custom models: a subclass of its BaseEmbedder.
+"""Use our models in BERTopic through its documented extension point, a subclass of BaseEmbedder.
 
 from bertopic import BERTopic
 from munjang.compat.bertopic import bertopic_embedder
@@ -13,7 +13,7 @@ from munjang.errors import MissingExtra
 
 
 def bertopic_embedder(model: BiEncoder) -> Any:
-    """What `BERTopic(embedding_model=...)` takes."""
+    """Return an embedder for `BERTopic(embedding_model=...)`."""
     try:
         from bertopic.backend import BaseEmbedder
     except ImportError:

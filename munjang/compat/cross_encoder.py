@@ -1,4 +1,4 @@
-"""CrossEncoder over munjang's CrossEncoder."""
+"""sentence-transformers' CrossEncoder over ours."""
 
 import os
 from collections.abc import Callable
@@ -16,7 +16,8 @@ from munjang.errors import CheckpointError, InputError
 from munjang.text.tokenizer import Tokens
 
 Pairs = list[tuple[str, str]]
-NO_EFFECT = ("num_workers", "apply_softmax", "convert_to_numpy", "convert_to_tensor")  # of rank, there too
+# Arguments of rank that have no effect in sentence-transformers either
+IGNORED_ARGUMENTS = ("num_workers", "apply_softmax", "convert_to_numpy", "convert_to_tensor")
 
 
 class CrossEncoder(Model[cross_encoder.CrossEncoder]):
@@ -95,11 +96,11 @@ class CrossEncoder(Model[cross_encoder.CrossEncoder]):
         chunk_size: int | None = None,
         **kwargs: Any,
     ) -> Any:
-        """Scores of pairs: an array [B] or [B, labels], a tensor, or a list of tensors; of one pair, its own.
+        """Score pairs: return an array [B] or [B, labels], a tensor, or a list of tensors; for one pair, its score.
 
-        `batch_size` and `chunk_size` never change a result: batches are cut by tokens to what suits the device.
+        `batch_size` and `chunk_size` never change a result: batches are made by tokens to suit the device.
         """
-        kwargs.pop("num_workers", None)  # without effect there too
+        kwargs.pop("num_workers", None)  # has no effect in sentence-transformers either
         self._check_call("predict", batch_size, device, pool, kwargs)
         is_single = self.is_singular_input(inputs)
         pairs = self._prompted([inputs] if is_single else inputs, self._prompt(prompt, prompt_name))
@@ -135,9 +136,9 @@ class CrossEncoder(Model[cross_encoder.CrossEncoder]):
         chunk_size: int | None = None,
         **kwargs: Any,
     ) -> list[dict[str, Any]]:
-        """Documents by their score against one query, best first, as {"corpus_id", "score"} and "text" if asked."""
+        """Rank documents for one query; return {"corpus_id", "score"} and, if asked, "text", best first."""
         if self.num_labels != 1:
-            raise InputError(f"Ranking needs one score a pair; this model has {self.num_labels} labels. Use predict.")
+            raise InputError(f"Ranking needs one score per pair; this model has {self.num_labels} labels. Use predict.")
         scores = self.predict(
             [(query, document) for document in documents],
             prompt_name,
@@ -148,7 +149,7 @@ class CrossEncoder(Model[cross_encoder.CrossEncoder]):
             device=device,
             pool=pool,
             chunk_size=chunk_size,
-            **{name: value for name, value in kwargs.items() if name not in NO_EFFECT},
+            **{name: value for name, value in kwargs.items() if name not in IGNORED_ARGUMENTS},
         ).tolist()
         order = sorted(range(len(scores)), key=scores.__getitem__, reverse=True)[:top_k]
         hits = [{"corpus_id": place, "score": scores[place]} for place in order]
@@ -156,12 +157,12 @@ class CrossEncoder(Model[cross_encoder.CrossEncoder]):
 
     @property
     def num_labels(self) -> int:
-        """Scores that a pair gets."""
+        """Return the number of scores per pair."""
         return self.facade.num_labels
 
     @property
     def activation_fn(self) -> Any:
-        """What turns logits into scores where a call gives no other."""
+        """Return the function from logits to scores that is used if a call gives none."""
         return self.facade.activation
 
     @activation_fn.setter
@@ -172,16 +173,16 @@ class CrossEncoder(Model[cross_encoder.CrossEncoder]):
 
     @property
     def default_activation_function(self) -> Any:
-        """`activation_fn` by its older name."""
+        """Return `activation_fn`, by its older name."""
         return self.activation_fn
 
     def get_default_activation_fn(self) -> nn.Module:
-        """The checkpoint's own activation, else sigmoid for one label and none for several."""
+        """Return the checkpoint's activation, or sigmoid for one label and identity for several."""
         return self.facade.model.activation or (nn.Sigmoid() if self.num_labels == 1 else nn.Identity())
 
     @property
     def max_length(self) -> Any:
-        """`max_seq_length` by its older name."""
+        """Return `max_seq_length`, by its older name."""
         return self.max_seq_length
 
     @max_length.setter
@@ -189,7 +190,7 @@ class CrossEncoder(Model[cross_encoder.CrossEncoder]):
         self.max_seq_length = tokens
 
     def is_singular_input(self, inputs: Any) -> bool:
-        """Whether this is one pair, not several."""
+        """Tell whether this is one pair, not several."""
         if isinstance(inputs, np.ndarray):
             return inputs.ndim == 1 and len(inputs) > 0
         return not isinstance(inputs, (list, tuple)) or (
@@ -197,7 +198,7 @@ class CrossEncoder(Model[cross_encoder.CrossEncoder]):
         )
 
     def _prompted(self, inputs: Any, prompt: str) -> Pairs:
-        """Pairs with the prompt in front of the first text of each."""
+        """Return the pairs with the prompt before the first text of each."""
         rows = [row.tolist() if isinstance(row, np.ndarray) else row for row in inputs]
         first, second, _ = cross_encoder.split_pairs(rows)
         return [(prompt + a, b) for a, b in zip(first, second, strict=True)]
@@ -211,17 +212,17 @@ class CrossEncoder(Model[cross_encoder.CrossEncoder]):
 
 
 def _load(folder: Any, num_labels: int | None, device: str | None, dtype: str) -> cross_encoder.CrossEncoder:
-    """The scorer of a folder, or a new head on its encoder where it has none and `num_labels` asks for one."""
+    """Load the scorer of a folder; if it has no head, add a new one with `num_labels` outputs."""
     if checkpoint.kind(folder) == "cross":
         facade = cross_encoder.CrossEncoder.load(folder, device, dtype)
         if num_labels not in (None, facade.num_labels):
             raise InputError(
                 f"{folder} has {facade.num_labels} labels, not {num_labels}. "
-                f"munjang.CrossEncoder.create(path, num_labels={num_labels}) puts a new head on its encoder."
+                f"munjang.CrossEncoder.create(path, num_labels={num_labels}) adds a new head to its encoder."
             )
         return facade
     if num_labels is None:
         raise CheckpointError(
-            f"{folder} is an encoder without a head. CrossEncoder(path, num_labels=1) puts a new, untrained one on it."
+            f"{folder} is an encoder without a head. CrossEncoder(path, num_labels=1) adds a new, untrained one."
         )
     return cross_encoder.CrossEncoder.create(folder, num_labels, device, dtype)

@@ -1,4 +1,4 @@
-"""What sentence-transformers has and we do not: every name with the way that there is today."""
+"""Names of sentence-transformers that we don't cover, each with the alternative in Munjang."""
 
 import sys
 from collections.abc import Sequence
@@ -10,39 +10,41 @@ from torch import nn
 from munjang.errors import MunjangError
 
 TRAINING = (
-    "Munjang does not train yet. Train with sentence-transformers and load the folder that it saves with "
-    "munjang.BiEncoder.load or munjang.CrossEncoder.load; a folder saved by either loads in the other."
+    "Train with munjang.train(model, data, objective) or `munjang train` (docs/training.md); the saved folder loads "
+    "here and in sentence-transformers."
 )
+NEGATIVES = "Mine hard negatives with munjang.training.negatives.mine_negatives or `munjang negatives`."
 EVALUATION = (
-    "Munjang has no evaluators yet. Compute the metric from what encode, similarity, predict and rank give, or save "
-    "the model and evaluate that folder with sentence-transformers."
+    "Evaluate with munjang.evaluate(model.facade, data) or `munjang evaluate` (docs/training.md), or compute "
+    "the metric from encode, similarity, predict and rank."
 )
-CARDS = "Munjang writes no model cards; put a README.md into the saved folder, save() leaves it there."
-SPARSE = "Sparse encoders are no goal of Munjang for now; keep sentence-transformers for them."
-MULTI_VECTOR = "Late-interaction models are no goal of Munjang for now; keep sentence-transformers for them."
+CARDS = "save() writes no model card and keeps a README.md that is there; munjang.train writes a card of its own."
+SPARSE = "Munjang has no sparse encoders for now; keep sentence-transformers for them."
+MULTI_VECTOR = "Munjang has no late-interaction models for now; keep sentence-transformers for them."
 EXPORT = (
-    "`munjang export MODEL --to onnx -o FOLDER` writes an ONNX graph; FOLDER loads like any model, no backend named. "
-    "There is no other engine."
+    "`munjang export MODEL --to onnx -o FOLDER` writes an ONNX graph; FOLDER loads like any model, without backend=. "
+    "There is no other backend."
 )
 NETWORK = (
-    "There is no transformers model inside. model.facade.network is the network, which reads packed batches; "
-    "encode(texts, output_value='token_embeddings') gives token vectors."
+    "There is no transformers model inside. model.facade.network is the network, which takes packed batches; "
+    "encode(texts, output_value='token_embeddings') returns token vectors."
 )
 MODULES = (
-    "A model is loaded whole, from a folder or a Hub name. munjang.BiEncoder.load(path, pooling=...) puts another "
-    "pooling on any encoder, munjang.CrossEncoder.create(path, num_labels=...) a new head."
+    "A model is loaded whole, from a folder or a Hub name. munjang.BiEncoder.load(path, pooling=...) replaces the "
+    "pooling of any encoder, munjang.CrossEncoder.create(path, num_labels=...) adds a new head."
 )
 PLACING = "Device and dtype are chosen when loading: device='cuda', model_kwargs={'dtype': 'bfloat16'}."
 UPLOAD = "Call save(folder), then huggingface_hub.upload_folder(repo_id=..., folder_path=folder)."
-ENGINES = "util.semantic_search finds the nearest exactly; munjang.Index and its stores are for more than memory holds."
-INTERNAL = "It is an inner part of sentence-transformers, which nothing here needs."
+ENGINES = "util.semantic_search finds the nearest exactly; munjang.Index is for corpora larger than memory."
+INTERNAL = "It is internal to sentence-transformers, and nothing here needs it."
 
 NAMES = {
     TRAINING: """losses datasets readers trainer training_args sampler data_collator peft_mixin InputExample
         SentencesDataset ParallelSentencesDataset SentenceTransformerTrainer SentenceTransformerTrainingArguments
         CrossEncoderTrainer CrossEncoderTrainingArguments DefaultBatchSampler MultiDatasetDefaultBatchSampler
-        mine_hard_negatives resolve_ids hard_negatives all_gather all_gather_padded all_gather_with_grad
+        all_gather all_gather_padded all_gather_with_grad
         check_teacher_targets disable_datasets_caching""",
+    NEGATIVES: "mine_hard_negatives resolve_ids hard_negatives",
     EVALUATION: "evaluation append_to_last_row",
     CARDS: "model_card SentenceTransformerModelCardData CrossEncoderModelCardData",
     SPARSE: """sparse_encoder SparseEncoder SparseEncoderTrainer SparseEncoderTrainingArguments
@@ -74,26 +76,26 @@ WAY_OF_ATTRIBUTE = {name: way for way, names in ATTRIBUTES.items() for name in n
 
 
 class NotCovered(MunjangError):
-    """Something of sentence-transformers that munjang.compat does not have."""
+    """A feature of sentence-transformers that munjang.compat does not have."""
 
 
 class NameNotCovered(NotCovered, ImportError):
-    """A name that can't be imported; an AttributeError would lose its message in `from munjang.compat import ...`."""
+    """A name can't be imported; an AttributeError would lose its message in `from munjang.compat import ...`."""
 
 
 class AttributeNotCovered(NotCovered, AttributeError):
-    """A method or attribute that a model does not have; so hasattr says no."""
+    """A model lacks a method or attribute; hasattr returns False."""
 
 
 def missing_name(module: str, name: str) -> NotCovered | AttributeError:
-    """The error for a name that a module of ours does not have."""
+    """Return the error for a name that a module of ours does not have."""
     if name in WAY_OF_NAME:
         return NameNotCovered(f"{module} does not cover {name}. {WAY_OF_NAME[name]}")
     return AttributeError(f"module {module!r} has no attribute {name!r}")
 
 
 def missing_attribute(kind: str, name: str) -> AttributeError:
-    """The error for an attribute that a model of ours does not have."""
+    """Return the error for an attribute that a model of ours does not have."""
     way = WAY_OF_ATTRIBUTE.get(name) or (NETWORK if hasattr(nn.Sequential, name) and name[:2] != "__" else None)
     if way is None:
         return AttributeError(f"{kind!r} object has no attribute {name!r}")
@@ -101,7 +103,7 @@ def missing_attribute(kind: str, name: str) -> AttributeError:
 
 
 class _Explain(MetaPathFinder):
-    """Asked last, when no module was found: `from munjang.compat.losses import ...` then says what there is."""
+    """The finder asked when no module was found: `from munjang.compat.losses import ...` names the alternative."""
 
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> None:
         parent, _, name = fullname.rpartition(".")
@@ -110,6 +112,6 @@ class _Explain(MetaPathFinder):
 
 
 def explain_imports() -> None:
-    """Let imports of modules that we do not have fail with our message."""
+    """Make imports of modules that we don't have fail with our message."""
     if not any(isinstance(finder, _Explain) for finder in sys.meta_path):
         sys.meta_path.append(_Explain())

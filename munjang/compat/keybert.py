@@ -1,4 +1,4 @@
-"""KeyBERT with a model of ours, by its documented way for custom models: a subclass of its BaseEmbedder.
+"""Use our models in KeyBERT through its documented extension point, a subclass of BaseEmbedder.
 
 from keybert import KeyBERT
 from munjang.compat.keybert import keybert_embedder
@@ -13,7 +13,7 @@ from munjang.types import Floats
 
 
 def keybert_embedder(model: BiEncoder) -> Any:
-    """What `KeyBERT(model=...)` takes."""
+    """Return an embedder for `KeyBERT(model=...)`."""
     try:
         from keybert.backend import BaseEmbedder
     except ImportError:
@@ -23,13 +23,13 @@ def keybert_embedder(model: BiEncoder) -> Any:
 
 
 def embedder(base: Any, model: BiEncoder) -> Any:
-    """One of our models as the class that KeyBERT, and in the same words BERTopic, lets users derive from."""
+    """Wrap a model in a subclass of the BaseEmbedder of KeyBERT or BERTopic, which have the same interface."""
 
     class MunjangEmbedder(base):  # type: ignore[misc]  # known when it runs
-        """Encodes with one of our models; texts and words alike."""
+        """Encodes texts and words with one of our models."""
 
         def embed(self, documents: Any, verbose: bool = False) -> Floats:
-            """Vectors of texts, which come as lists and arrays."""
+            """Return vectors of texts, given as a list or an array."""
             vectors: Floats = model.encode([str(text) for text in documents], progress=None if verbose else False)
             return vectors
 

@@ -1,4 +1,4 @@
-"""Our models in LangChain (extra): vectors for its stores, and a re-ranker for its retrievers.
+"""Use our models in LangChain (extra): embeddings for its stores, a re-ranker for its retrievers.
 
 from langchain_core.vectorstores import InMemoryVectorStore
 from munjang.compat.langchain import MunjangEmbeddings, MunjangReranker
@@ -26,27 +26,27 @@ class MunjangEmbeddings(Embeddings):
     """A BiEncoder as LangChain's Embeddings: documents and queries get the model's own prompts."""
 
     def __init__(self, model: BiEncoder | str | os.PathLike[str] | None = None, **options: Any) -> None:
-        """A model, or where to load it from; `options` are those of `encode`, such as truncate_dim=256."""
+        """Take a model, or a path to load it from; `options` are those of `encode`, such as truncate_dim=256."""
         self.model = model if isinstance(model, BiEncoder) else BiEncoder.load(model)
         self.options = {"progress": False, **options}
         if self.options.get("output", "numpy") != "numpy":
             raise InputError(f"LangChain takes lists of numbers; leave output={options['output']!r} out.")
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """Vectors of documents, as lists."""
-        found: list[list[float]] = self.model.encode_document(list(texts), **self.options).tolist()
-        return found
+        """Return the vectors of documents as lists."""
+        vectors: list[list[float]] = self.model.encode_document(list(texts), **self.options).tolist()
+        return vectors
 
     def embed_query(self, text: str) -> list[float]:
-        """The vector of a query, as a list."""
-        found: list[float] = self.model.encode_query(text, **self.options).tolist()
-        return found
+        """Return the vector of a query as a list."""
+        vector: list[float] = self.model.encode_query(text, **self.options).tolist()
+        return vector
 
 
 class MunjangReranker(BaseDocumentCompressor):
-    """A CrossEncoder that orders documents for a query and keeps the best; their score is metadata["relevance_score"].
+    """A CrossEncoder that ranks documents for a query and keeps the best; the score is metadata["relevance_score"].
 
-    The name of that key is the one that LangChain's own re-rankers use.
+    LangChain's own re-rankers use the same key.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
@@ -56,14 +56,14 @@ class MunjangReranker(BaseDocumentCompressor):
     def __init__(
         self, scorer: CrossEncoder | str | os.PathLike[str] | None = None, top_k: int | None = None, **more: Any
     ) -> None:
-        """A scorer, or where to load it from. `top_k` None: all documents, in order."""
+        """Take a scorer, or a path to load it from. `top_k` None keeps all documents."""
         loaded = scorer if isinstance(scorer, CrossEncoder) else CrossEncoder.load(scorer)
-        super().__init__(**{"scorer": loaded, "top_k": top_k, **more})  # pydantic's, which has no names
+        super().__init__(**{"scorer": loaded, "top_k": top_k, **more})  # pydantic takes keywords only
 
     def compress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Any = None
     ) -> Sequence[Document]:
-        """The best documents, best first; the given ones stay as they are."""
+        """Return copies of the best documents, best first."""
         texts = [document.page_content for document in documents]
         hits = self.scorer.rank(query, texts, self.top_k, progress=False)
         return [

@@ -1,4 +1,4 @@
-"""Arguments of the constructors: those that we have, and an error for each value that we would have to ignore."""
+"""Arguments of the constructors: those we support, and an error for each value that we would have to ignore."""
 
 import os
 from pathlib import Path
@@ -12,24 +12,24 @@ from munjang.compat.gaps import CARDS, EXPORT, MODULES
 from munjang.engine.devices import DTYPES, pick_device
 from munjang.errors import CheckpointError, InputError, unknown
 
-# argument: its only value, and what to do instead of another
-FIXED: dict[str, tuple[object, str]] = {
+# Argument: its only allowed value, and the alternative to any other
+FIXED_ARGUMENTS: dict[str, tuple[object, str]] = {
     "modules": (None, MODULES),
     "model_card_data": (None, CARDS),
     "backend": ("torch", EXPORT),
     "trust_remote_code": (
         False,
-        "Code that comes with a checkpoint is never run. Leave it out: an architecture that Munjang or transformers "
-        "knows needs none of it, and any other is refused by name.",
+        "Code that comes with a checkpoint is never run. Leave it out: architectures that Munjang or transformers "
+        "implement don't need it, and any other is rejected by name.",
     ),
     "config_kwargs": (
         None,
-        "The configuration is the checkpoint's own; change a copy of its config.json and load that folder.",
+        "The configuration comes from the checkpoint; edit config.json in a copy of the folder and load that.",
     ),
     "keep_in_fp32_modules": (None, "The head always computes in float32."),
 }
 MODEL_KWARGS = {
-    "attn_implementation": "Attention is picked for the device; leave it out.",
+    "attn_implementation": "Attention is chosen by device; leave it out.",
     "device_map": "Give device= instead.",
     "file_name": EXPORT,
     "provider": EXPORT,
@@ -39,8 +39,8 @@ PROCESSOR_KWARGS = {
     "padding_side": "Nothing is padded; leave it out.",
     "use_fast": "The tokenizer is always the fast one; leave it out.",
 }
-# Bare names that are no model of sentence-transformers or cross-encoder, but transformers' own from before the Hub
-ORIGINALS = """
+# Bare names of transformers' own models from before the Hub; any other bare name belongs to the organization
+TRANSFORMERS_NAMES = """
     albert-base-v1 albert-base-v2 albert-large-v1 albert-large-v2 albert-xlarge-v1 albert-xlarge-v2
     albert-xxlarge-v1 albert-xxlarge-v2 bert-base-cased bert-base-chinese bert-base-german-cased
     bert-base-german-dbmdz-cased bert-base-german-dbmdz-uncased bert-base-multilingual-cased
@@ -53,9 +53,9 @@ ORIGINALS = """
 
 
 def check_fixed(**given: object) -> None:
-    """Refuse values that would be ignored."""
+    """Raise InputError for values that would be ignored."""
     for name, value in given.items():
-        only, way = FIXED[name]
+        only, way = FIXED_ARGUMENTS[name]
         if value != only and not (only is None and not value):  # an empty dict or list is none
             raise InputError(f"{name}={value!r:.60} is not covered by munjang.compat. {way}")
 
@@ -68,16 +68,16 @@ def find_folder(
     token: bool | str | None,
     local_files_only: bool,
 ) -> Path:
-    """The folder of a path or Hub name, fetched where it has to be."""
+    """Return the folder of a path or Hub name, downloading it if needed."""
     if name is None:
         raise CheckpointError(f"Give the folder or Hub name of a model. {MODULES}")
-    is_original = isinstance(name, str) and name.lower() in ORIGINALS.split()
+    is_original = isinstance(name, str) and name.lower() in TRANSFORMERS_NAMES.split()
     cache = cache_folder or os.environ.get("SENTENCE_TRANSFORMERS_HOME")
     return resolve(name, Hub(None if is_original else organization, revision, cache, token, local_files_only))
 
 
 def asked_dtype(model_kwargs: dict[str, Any] | None, folder: Path) -> str:
-    """The dtype asked for, by default the one that the checkpoint names: vectors stay what they were."""
+    """Return the requested dtype; by default the checkpoint's own, so that vectors don't change."""
     given = dict(model_kwargs or {})
     older = given.pop("torch_dtype", None)
     dtype = given.pop("dtype", older)
@@ -87,8 +87,8 @@ def asked_dtype(model_kwargs: dict[str, Any] | None, folder: Path) -> str:
     if dtype is None or dtype == "auto":
         stored = [*sorted(folder.glob("0_*/config.json")), folder / "config.json"]
         config = read_json_if(stored[0])
-        found = str(config.get("dtype") or config.get("torch_dtype") or "float32").removeprefix("torch.")
-        return found if found in DTYPES else "float32"
+        own = str(config.get("dtype") or config.get("torch_dtype") or "float32").removeprefix("torch.")
+        return own if own in DTYPES else "float32"
     name = str(dtype).removeprefix("torch.")
     if name not in DTYPES:
         raise unknown("dtype", name, DTYPES)
@@ -96,7 +96,7 @@ def asked_dtype(model_kwargs: dict[str, Any] | None, folder: Path) -> str:
 
 
 def asked_length(processor_kwargs: dict[str, Any] | None, max_length: int | None = None) -> int | None:
-    """The longest text in tokens that was asked for, if any."""
+    """Return the requested maximum length in tokens, if any."""
     for name, value in (processor_kwargs or {}).items():
         if name != "model_max_length":
             way = PROCESSOR_KWARGS.get(name, "Only model_max_length is.")
@@ -106,9 +106,9 @@ def asked_length(processor_kwargs: dict[str, Any] | None, max_length: int | None
 
 
 def full_device(device: str | int | torch.device | None) -> torch.device:
-    """A device with its number: `cuda` is the current one of several, `cpu` has none."""
-    found = pick_device(torch.device(device) if isinstance(device, int) else device)
-    if found.type == "cpu":
+    """Return a device with its index: `cuda` is the current GPU, `cpu` has no index."""
+    picked = pick_device(torch.device(device) if isinstance(device, int) else device)
+    if picked.type == "cpu":
         return torch.device("cpu")
-    number = torch.cuda.current_device() if found.type == "cuda" else 0
-    return torch.device(found.type, number if found.index is None else found.index)
+    index = torch.cuda.current_device() if picked.type == "cuda" else 0
+    return torch.device(picked.type, index if picked.index is None else picked.index)

@@ -1,4 +1,4 @@
-"""What SentenceTransformer and CrossEncoder have in common.    B inputs, L the longest in tokens."""
+"""The base of SentenceTransformer and CrossEncoder.    B inputs, L the longest in tokens."""
 
 import logging
 import math
@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 
 class Model(Generic[Facade]):
-    """A model of ours behind the incumbent's methods. `facade` is the BiEncoder or CrossEncoder itself."""
+    """A model of ours with the methods of sentence-transformers; `facade` is the BiEncoder or CrossEncoder itself."""
 
     backend = "torch"
     modalities = ("text",)
@@ -52,17 +52,17 @@ class Model(Generic[Facade]):
 
     @property
     def device(self) -> torch.device:
-        """Where it computes."""
+        """Return the device of the model."""
         return full_device(self.facade.device)
 
     @property
     def dtype(self) -> torch.dtype:
-        """What it computes in."""
+        """Return the dtype of the network."""
         return self.facade.dtype
 
     @property
     def max_seq_length(self) -> Any:
-        """Longest input in tokens, special ones included; infinite for static embeddings."""
+        """Return the maximum number of tokens, special ones included; infinite for static embeddings."""
         return math.inf if self.facade.max_length is None else self.facade.max_length
 
     @max_seq_length.setter
@@ -70,24 +70,24 @@ class Model(Generic[Facade]):
         self.facade.max_length = None if tokens == math.inf else tokens
 
     def get_max_seq_length(self) -> Any:
-        """Longest input in tokens."""
+        """Return the maximum number of tokens."""
         return self.max_seq_length
 
     def get_backend(self) -> str:
-        """What computes: always torch."""
+        """Return the backend: always torch."""
         return self.backend
 
     def supports(self, modality: object) -> bool:
-        """Whether inputs may be of this kind: only text."""
+        """Tell whether inputs may be of this modality: only text."""
         return modality in self.modalities
 
     def get_model_kwargs(self) -> list[str]:
-        """Further arguments of encode or predict: none."""
+        """Return further arguments of encode or predict: none."""
         return []
 
     @property
     def tokenizer(self) -> Any:
-        """transformers' tokenizer of the same folder (extra), to look at; changing it changes nothing in the model."""
+        """Return transformers' tokenizer of the same folder (extra), for inspection; changes don't affect the model."""
         model = self.facade.model
         if not model.config:  # static embeddings
             return RustTokenizer.from_str(model.tokenizer.rust.to_str())
@@ -105,7 +105,7 @@ class Model(Generic[Facade]):
         raise NotCovered(f"munjang.compat does not cover setting the tokenizer. {MODULES}")
 
     def preprocess(self, inputs: Any, prompt: str | None = None, **kwargs: Any) -> dict[str, Any]:
-        """Token ids and masks, padded to the longest: [B, L]. To look at: encode and predict pad nothing."""
+        """Return token ids and masks padded to the longest, [B, L], for inspection; encode and predict don't pad."""
         self._check_kwargs("preprocess", kwargs)
         if not self.facade.model.config:
             raise NotCovered("munjang.compat does not cover preprocess for static embeddings: encode the texts.")
@@ -124,7 +124,7 @@ class Model(Generic[Facade]):
         return {**features, "prompt_length": self.facade.tokenizer.prompt_length(prompt)} if prompt else features
 
     def tokenize(self, texts: Any, **kwargs: Any) -> dict[str, Any]:
-        """`preprocess` by its older name."""
+        """Call `preprocess`, by its older name."""
         return self.preprocess(texts, **kwargs)
 
     def _tokens(self, inputs: Any, prompt: str) -> Tokens:
@@ -134,13 +134,13 @@ class Model(Generic[Facade]):
     def _pad_id(self) -> int:
         model = self.facade.model
         token = model.tokenizer_config.get("pad_token")
-        found = model.tokenizer.rust.token_to_id(str(token.get("content") if isinstance(token, dict) else token))
-        return int(model.config.get("pad_token_id") or 0) if found is None else found
+        pad_id = model.tokenizer.rust.token_to_id(str(token.get("content") if isinstance(token, dict) else token))
+        return int(model.config.get("pad_token_id") or 0) if pad_id is None else pad_id
 
     def to(self, *targets: Any, device: Any = None, dtype: Any = None, non_blocking: bool = False) -> Self:
-        """The model where and as it is; anywhere else is an error that says how to load it there."""
+        """Return the model if it has this device and dtype; otherwise raise an error that says how to load it so."""
         for target in (*targets, device, dtype):
-            is_here = target is None or isinstance(target, bool)  # non_blocking, by its place
+            is_here = target is None or isinstance(target, bool)  # non_blocking as a positional argument
             if isinstance(target, torch.dtype):
                 is_here = target == self.dtype
             elif not is_here:
@@ -150,39 +150,39 @@ class Model(Generic[Facade]):
         return self
 
     def cpu(self) -> Self:
-        """The model, if it is on the CPU."""
+        """Return the model if it is on the CPU."""
         return self.to("cpu")
 
     def cuda(self, device: int | torch.device | None = None) -> Self:
-        """The model, if it is on that GPU."""
+        """Return the model if it is on that GPU."""
         return self.to("cuda" if device is None else device)
 
     def half(self) -> Self:
-        """The model, if it is in float16."""
+        """Return the model if it is in float16."""
         return self.to(torch.float16)
 
     def bfloat16(self) -> Self:
-        """The model, if it is in bfloat16."""
+        """Return the model if it is in bfloat16."""
         return self.to(torch.bfloat16)
 
     def float(self) -> Self:
-        """The model, if it is in float32."""
+        """Return the model if it is in float32."""
         return self.to(torch.float32)
 
     def eval(self) -> Self:
-        """The model, which is always ready for inference."""
+        """Return the model, which is always ready for inference."""
         return self
 
     def train(self, mode: bool = True) -> Self:
-        """The model for mode=False; there is no training."""
+        """Return the model for mode=False; training is munjang.train's."""
         if mode:
             raise NotCovered(f"munjang.compat does not cover train(). {TRAINING}")
         return self
 
     def start_multi_process_pool(self, target_devices: list[str] | None = None) -> Pool:
-        """What encode and predict take as `pool`. No process is started: the model itself uses all cores, or its GPU.
+        """Return a `pool` for encode and predict. No process is started: the model itself uses all cores, or its GPU.
 
-        Devices other than the model's are refused: load the model once on each, in a process of its own.
+        Devices other than the model's are rejected: load the model once per device, in a process of its own.
         """
         self._check_devices(target_devices or [])
         return {"input": None, "output": None, "processes": [str(self.device)]}
@@ -200,10 +200,10 @@ class Model(Generic[Facade]):
         train_datasets: list[str] | None = None,
         safe_serialization: bool = True,
     ) -> None:
-        """Write a folder that sentence-transformers loads too. No model card is written; one that is there stays."""
+        """Write a folder that sentence-transformers loads too. No model card is written; an existing one stays."""
         for name, value in (("model_name", model_name), ("train_datasets", train_datasets)):
             if value:
-                raise InputError(f"{name}={value!r:.60} would go into a model card, and Munjang writes none.")
+                raise InputError(f"{name}={value!r:.60} would go into a model card, and save() writes none.")
         if not safe_serialization:
             raise InputError("safe_serialization=False would write a pickle; weights are saved as safetensors only.")
         self._before_save()
@@ -217,15 +217,15 @@ class Model(Generic[Facade]):
         train_datasets: list[str] | None = None,
         safe_serialization: bool = True,
     ) -> None:
-        """`save`."""
+        """Call `save`."""
         self.save(path, model_name, create_model_card, train_datasets, safe_serialization)
 
     def _before_save(self) -> None:
-        """Put what lives here where `save` finds it."""
+        """Copy what is kept here to where `save` looks for it."""
         raise NotImplementedError
 
     def _prompt(self, prompt: str | None, prompt_name: str | None) -> str:
-        """The prompt of one call; a prompt goes before a name, and both before the default."""
+        """Return the prompt of one call: a prompt wins over a name, and both over the default."""
         name = self.default_prompt_name if prompt_name is None else prompt_name
         if prompt is not None or name is None:
             return prompt or ""
@@ -242,7 +242,7 @@ class Model(Generic[Facade]):
         self._check_kwargs(method, kwargs)
 
     def _check_kwargs(self, method: str, kwargs: dict[str, Any]) -> None:
-        kwargs.pop("task", None)  # for models that send queries and documents different ways; we load none of them
+        kwargs.pop("task", None)  # for models that route queries and documents differently, which we don't load
         if kwargs:
             hint = " Set model.max_seq_length instead." if "processing_kwargs" in kwargs else ""
             raise InputError(f"{type(self).__name__}.{method} does not take {', '.join(kwargs)}.{hint}")
@@ -255,7 +255,7 @@ class Model(Generic[Facade]):
                 )
 
     def _progress(self, show_progress_bar: bool | None) -> bool:
-        """As there: None shows progress where the log is at INFO or below."""
+        """Return whether to show progress; None, as in sentence-transformers: if the log level is INFO or below."""
         return logger.isEnabledFor(logging.INFO) if show_progress_bar is None else bool(show_progress_bar)
 
 

@@ -1,4 +1,4 @@
-"""Older names of arguments, which still work: sentences= for inputs=, tokenizer_kwargs= for processor_kwargs=."""
+"""Accept older names of arguments: sentences= for inputs=, tokenizer_kwargs= for processor_kwargs=."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -19,7 +19,7 @@ def renamed(**new_of_old: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
             for old, new in new_of_old.items():
                 if old in kwargs:
                     if new in kwargs:
-                        raise InputError(f"{old} is an older name of {new}: give one of them.")
+                        raise InputError(f"{old} is an older name of {new}: give only one of them.")
                     kwargs[new] = kwargs.pop(old)
             return function(*args, **kwargs)
 

@@ -1,4 +1,4 @@
-"""SentenceTransformer over BiEncoder."""
+"""sentence-transformers' SentenceTransformer over BiEncoder."""
 
 import os
 from collections.abc import Iterator
@@ -19,9 +19,9 @@ from munjang.errors import InputError, unknown
 from munjang.text.inputs import as_texts
 from munjang.text.tokenizer import Tokens
 
-# the first one that the model has: always `document`, which every model has there, be it empty
-DOCUMENT = ("document", "passage", "corpus")
-OUTPUTS = ("sentence_embedding", "token_embeddings", None)
+# The first that the model has is used: always `document`, which every model has here, even if empty
+DOCUMENT_PROMPTS = ("document", "passage", "corpus")
+OUTPUT_VALUES = ("sentence_embedding", "token_embeddings", None)
 
 
 class SentenceTransformer(Model[BiEncoder]):
@@ -62,7 +62,7 @@ class SentenceTransformer(Model[BiEncoder]):
             backend=backend,
         )
         if token is not None and use_auth_token is not None:
-            raise InputError("use_auth_token is an older name of token: give one of them.")
+            raise InputError("use_auth_token is an older name of token: give only one of them.")
         token = use_auth_token if token is None else token
         organization = self.default_huggingface_organization
         folder = find_folder(model_name_or_path, organization, cache_folder, revision, token, local_files_only)
@@ -79,7 +79,7 @@ class SentenceTransformer(Model[BiEncoder]):
 
     @staticmethod
     def load(input_path: str) -> "SentenceTransformer":
-        """`SentenceTransformer(input_path)`."""
+        """Return `SentenceTransformer(input_path)`."""
         return SentenceTransformer(input_path)
 
     @renamed(sentences="inputs")
@@ -101,20 +101,20 @@ class SentenceTransformer(Model[BiEncoder]):
         chunk_size: int | None = None,
         **kwargs: Any,
     ) -> Any:
-        """Embeddings of texts: an array [B, D], a tensor, or a list of tensors; of one text, its own.
+        """Encode texts: return an array [B, D], a tensor, or a list of tensors; for one text, its embedding.
 
-        `batch_size` and `chunk_size` never change a result: batches are cut by tokens to what suits the device.
-        `output_value`: sentence_embedding; token_embeddings, a tensor a text; None, a dict a text with both and the
-        token ids, without padding. Texts beyond `max_seq_length` are cut, and a warning counts them.
+        `batch_size` and `chunk_size` never change a result: batches are made by tokens to suit the device.
+        `output_value`: sentence_embedding; token_embeddings, one tensor per text; None, one dict per text with both and
+        the token ids, without padding. Texts longer than `max_seq_length` are cut, and a warning counts them.
         """
         self._check_call("encode", batch_size, device, pool, kwargs)
-        if output_value not in OUTPUTS:
-            raise unknown("output_value", output_value, map(str, OUTPUTS))
+        if output_value not in OUTPUT_VALUES:
+            raise unknown("output_value", output_value, map(str, OUTPUT_VALUES))
         is_single = isinstance(inputs, str)
         texts = [inputs] if is_single else as_texts(inputs)
         call = {"prompt": self._prompt(prompt, prompt_name), "progress": self._progress(show_progress_bar)}
         dim = self.truncate_dim if truncate_dim is None else truncate_dim
-        # more components than there are: all of them, as there
+        # more dimensions than the model has means all of them, as in sentence-transformers
         sentence = {"normalize": normalize_embeddings or None, "truncate_dim": dim and min(dim, self.facade.width)}
         if output_value == "token_embeddings":
             rows = self._token_vectors(texts, call)
@@ -130,7 +130,7 @@ class SentenceTransformer(Model[BiEncoder]):
         return rows[0] if is_single else rows
 
     def _vectors(self, texts: list[str], call: dict[str, Any], precision: str, as_numpy: bool) -> Any:
-        """Sentence vectors in the dtypes that there are there: the model's own for tensors, no bfloat16 for arrays."""
+        """Return vectors in sentence-transformers' dtypes: the model's own for tensors, never bfloat16 for arrays."""
         if not texts:
             return np.array([]) if as_numpy else torch.tensor([], device=self.device)
         if precision != "float32":
@@ -163,15 +163,15 @@ class SentenceTransformer(Model[BiEncoder]):
     def encode_query(
         self, inputs: Any, prompt_name: str | None = None, prompt: str | None = None, *rest: Any, **options: Any
     ) -> Any:
-        """`encode`, with all its arguments; without a prompt or its name, with the prompt named query."""
+        """Call `encode` with all its arguments; the default prompt is the one named query."""
         return self.encode(inputs, self._role(("query",), prompt_name, prompt), prompt, *rest, **options)
 
     @renamed(sentences="inputs")
     def encode_document(
         self, inputs: Any, prompt_name: str | None = None, prompt: str | None = None, *rest: Any, **options: Any
     ) -> Any:
-        """`encode`, with all its arguments; without a prompt or its name, with the prompt named document."""
-        return self.encode(inputs, self._role(DOCUMENT, prompt_name, prompt), prompt, *rest, **options)
+        """Call `encode` with all its arguments; the default prompt is the one named document."""
+        return self.encode(inputs, self._role(DOCUMENT_PROMPTS, prompt_name, prompt), prompt, *rest, **options)
 
     def _role(self, names: tuple[str, ...], prompt_name: str | None, prompt: str | None) -> str | None:
         if prompt_name is not None or prompt is not None:
@@ -191,7 +191,7 @@ class SentenceTransformer(Model[BiEncoder]):
         normalize_embeddings: bool = False,
         truncate_dim: int | None = None,
     ) -> Any:
-        """`encode` with a pool, which is in this process: no other one is started."""
+        """Call `encode` with a pool, which lives in this process: no other process is started."""
         return self.encode(
             sentences,
             prompt_name,
@@ -206,16 +206,16 @@ class SentenceTransformer(Model[BiEncoder]):
         )
 
     def similarity(self, embeddings1: Any, embeddings2: Any) -> Tensor:
-        """How close every embedding of the first is to every one of the second: [A, B]; higher is closer."""
+        """Return the similarity of all pairs of embeddings, [A, B]; higher is closer."""
         return SimilarityFunction.to_similarity_fn(self.similarity_fn_name)(embeddings1, embeddings2)
 
     def similarity_pairwise(self, embeddings1: Any, embeddings2: Any) -> Tensor:
-        """How close matching embeddings are: [A]."""
+        """Return the similarity of matching embeddings, [A]."""
         return SimilarityFunction.to_similarity_pairwise_fn(self.similarity_fn_name)(embeddings1, embeddings2)
 
     @property
     def similarity_fn_name(self) -> str:
-        """cosine, dot, euclidean or manhattan."""
+        """Return the name of the similarity: cosine, dot, euclidean or manhattan."""
         return self.facade.similarity_name
 
     @similarity_fn_name.setter
@@ -224,7 +224,7 @@ class SentenceTransformer(Model[BiEncoder]):
 
     @property
     def truncate_dim(self) -> int | None:
-        """How many components encode keeps; None: all."""
+        """Return how many dimensions encode keeps; None means all."""
         return self.facade.truncate_dim
 
     @truncate_dim.setter
@@ -233,7 +233,7 @@ class SentenceTransformer(Model[BiEncoder]):
 
     @contextmanager
     def truncate_embeddings(self, truncate_dim: int | None) -> Iterator[None]:
-        """Within this context encode keeps so many components."""
+        """Make encode keep only `truncate_dim` dimensions inside the block."""
         before, self.truncate_dim = self.truncate_dim, truncate_dim
         try:
             yield
@@ -243,19 +243,19 @@ class SentenceTransformer(Model[BiEncoder]):
     truncate_sentence_embeddings = truncate_embeddings  # its name before 6.0
 
     def get_embedding_dimension(self) -> int:
-        """Components of an embedding."""
+        """Return the dimension of embeddings."""
         return self.facade.dimension
 
     def get_sentence_embedding_dimension(self) -> int:
-        """Components of an embedding."""
+        """Return the dimension of embeddings."""
         return self.facade.dimension
 
     def set_pooling_include_prompt(self, include_prompt: bool) -> None:
-        """Whether the tokens of a prompt count in the pooling."""
+        """Set whether the tokens of a prompt are included in the pooling."""
         self.facade.network.includes_prompt = include_prompt
 
     def is_singular_input(self, inputs: Any) -> bool:
-        """Whether this is one text, not several."""
+        """Tell whether this is one text, not several."""
         return isinstance(inputs, str)
 
     def _tokens(self, inputs: Any, prompt: str) -> Tokens:

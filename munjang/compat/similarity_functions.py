@@ -1,6 +1,6 @@
-"""How close vectors are, as torch tensors: every row against every row, or row by row. Higher is closer.
+"""Similarity of vectors as torch tensors: all pairs of rows, or matching rows. Higher is closer.
 
-A and B rows of the two sides, D width. Sides may be tensors, arrays or lists of either; one vector counts as one row.
+A and B rows of the two sides, D dimension. Sides may be tensors, arrays or lists of either; one vector is one row.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ Similarity = Callable[[Vectors, Vectors], Tensor]
 
 
 def as_tensor(vectors: Vectors) -> Tensor:
-    """Vectors as a tensor of their own dtype; an array is viewed, not copied, where torch can."""
+    """Convert vectors to a tensor of the same dtype; an array is not copied if torch can share its memory."""
     if isinstance(vectors, list) and vectors and all(isinstance(row, (Tensor, np.ndarray)) for row in vectors):
         vectors = torch.stack([as_tensor(row) for row in vectors])
     elif isinstance(vectors, np.ndarray) and vectors.flags.writeable:
@@ -33,59 +33,59 @@ def as_tensor(vectors: Vectors) -> Tensor:
 
 
 def as_floats(vectors: Vectors) -> Tensor:
-    """Half precision widened to float32: a product in it would round close scores into ties."""
+    """Convert vectors to a tensor, half precision to float32: half-precision products would round scores into ties."""
     tensor = as_tensor(vectors)
     return tensor.float() if tensor.is_floating_point() and tensor.element_size() < 4 else tensor
 
 
 def as_rows(vectors: Vectors) -> Tensor:
-    """A matrix; one vector is one row."""
+    """Convert vectors to a matrix; one vector is one row."""
     tensor = as_floats(vectors)
     return tensor[None] if tensor.ndim == 1 else tensor
 
 
 def unit(vectors: Tensor) -> Tensor:
-    """Length one; the zero vector stays zero."""
+    """Scale rows to length one; the zero vector stays zero."""
     return similarity.unit(vectors)
 
 
 def cos_sim(a: Vectors, b: Vectors) -> Tensor:
-    """Cosine of every row of a and every row of b: [A, B]."""
+    """Return the cosine of every row of a and every row of b: [A, B]."""
     return similarity.cosine(as_rows(a), as_rows(b))
 
 
 def dot_score(a: Vectors, b: Vectors) -> Tensor:
-    """Inner product of every row of a and every row of b: [A, B]."""
+    """Return the inner product of every row of a and every row of b: [A, B]."""
     return similarity.dot(as_rows(a), as_rows(b))
 
 
 def euclidean_sim(a: Vectors, b: Vectors) -> Tensor:
-    """Minus the Euclidean distance of every row of a and every row of b: [A, B]; the incumbent's, to the last bit."""
+    """Return minus the Euclidean distance of every row of a and every row of b: [A, B]; the incumbent's, to the last bit."""
     return -torch.cdist(as_rows(a), as_rows(b))
 
 
 def manhattan_sim(a: Vectors, b: Vectors) -> Tensor:
-    """Minus the summed differences of every row of a and every row of b: [A, B]."""
+    """Return minus the summed differences of every row of a and every row of b: [A, B]."""
     return similarity.manhattan(as_rows(a), as_rows(b))
 
 
 def pairwise_cos_sim(a: Vectors, b: Vectors) -> Tensor:
-    """Cosine of matching rows: [A]."""
+    """Return the cosine of matching rows: [A]."""
     return similarity.cosine_of_rows(as_floats(a), as_floats(b))
 
 
 def pairwise_dot_score(a: Vectors, b: Vectors) -> Tensor:
-    """Inner product of matching rows: [A]."""
+    """Return the inner product of matching rows: [A]."""
     return similarity.dot_of_rows(as_floats(a), as_floats(b))
 
 
 def pairwise_euclidean_sim(a: Vectors, b: Vectors) -> Tensor:
-    """Minus the Euclidean distance of matching rows: [A]."""
+    """Return minus the Euclidean distance of matching rows: [A]."""
     return similarity.euclidean_of_rows(as_floats(a), as_floats(b))
 
 
 def pairwise_manhattan_sim(a: Vectors, b: Vectors) -> Tensor:
-    """Minus the summed differences of matching rows: [A]."""
+    """Return minus the summed differences of matching rows: [A]."""
     return similarity.manhattan_of_rows(as_floats(a), as_floats(b))
 
 
@@ -100,17 +100,17 @@ class SimilarityFunction(Enum):
 
     @staticmethod
     def to_similarity_fn(similarity_function: "str | SimilarityFunction") -> Similarity:
-        """The function of every row against every row."""
+        """Return the function for all pairs of rows."""
         return FUNCTIONS[SimilarityFunction(similarity_function)][0]
 
     @staticmethod
     def to_similarity_pairwise_fn(similarity_function: "str | SimilarityFunction") -> Similarity:
-        """The function of matching rows."""
+        """Return the function for matching rows."""
         return FUNCTIONS[SimilarityFunction(similarity_function)][1]
 
     @staticmethod
     def possible_values() -> list[str]:
-        """All names."""
+        """Return all names."""
         return [function.value for function in SimilarityFunction]
 
 

@@ -101,10 +101,11 @@ def test_encode_query_takes_what_encode_takes(both: Both) -> None:
 
 
 WAYS = {
-    "losses": "munjang.BiEncoder.load",
-    "InputExample": "Train with sentence-transformers",
-    "SentenceTransformerTrainer": "Train with sentence-transformers",
-    "evaluation": "Compute the metric from what encode",
+    "losses": "`munjang train`",
+    "InputExample": "Train with munjang.train",
+    "SentenceTransformerTrainer": "Train with munjang.train",
+    "mine_hard_negatives": "`munjang negatives`",
+    "evaluation": "Evaluate with munjang.evaluate",
     "models": "munjang.BiEncoder.load(path, pooling=...)",
     "SparseEncoder": "keep sentence-transformers",
     "MultiVectorEncoder": "keep sentence-transformers",
@@ -145,12 +146,12 @@ def test_modules_that_we_have() -> None:
 def test_models_name_the_way(both: Both, both_scorers: Both) -> None:
     ours, _ = both("bert")
     ways: dict[str, Callable[[], Any]] = {
-        "Train with sentence-transformers": lambda: ours.fit(train_objectives=[]),
+        "Train with munjang.train": lambda: ours.fit(train_objectives=[]),
         "huggingface_hub.upload_folder": lambda: ours.push_to_hub("me/model"),
         "model.facade.network is the network": lambda: ours[0].auto_model,
-        "reads packed batches": lambda: ours({"input_ids": torch.zeros(1, 3)}),
+        "takes packed batches": lambda: ours({"input_ids": torch.zeros(1, 3)}),
         "output_value='token_embeddings'": lambda: next(iter(ours)),
-        "Compute the metric": lambda: ours.evaluate(None),
+        "Evaluate with munjang.evaluate": lambda: ours.evaluate(None),
         "There is no transformers model inside": lambda: both_scorers(1)[0].model,
     }
     for way, call in ways.items():

@@ -206,7 +206,7 @@ def test_places_and_dtypes(both: Both) -> None:
     for move in (lambda: ours.half(), lambda: ours.bfloat16(), lambda: ours.to("cpu", torch.float16)):
         with pytest.raises(NotCovered, match=r"chosen when loading: device='cuda', model_kwargs=\{'dtype'"):
             move()
-    with pytest.raises(NotCovered, match="Munjang does not train yet"):
+    with pytest.raises(NotCovered, match=r"Train with munjang\.train"):
         ours.train()
     if not torch.cuda.is_available():
         with pytest.raises(InputError, match="torch sees 0 CUDA devices"):
@@ -234,10 +234,10 @@ def test_the_facade_is_ours(both: Both) -> None:
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "code": ({"trust_remote_code": True}, "Code that comes with a checkpoint is never run"),
     "modules": ({"modules": [torch.nn.Identity()]}, r"munjang\.BiEncoder\.load\(path, pooling="),
-    "backend": ({"backend": "onnx"}, "There is no other engine"),
-    "card": ({"model_card_data": object()}, "no model cards"),
+    "backend": ({"backend": "onnx"}, "There is no other backend"),
+    "card": ({"model_card_data": object()}, "no model card"),
     "config": ({"config_kwargs": {"hidden_dropout_prob": 0.5}}, r"config\.json"),
-    "attention": ({"model_kwargs": {"attn_implementation": "eager"}}, "Attention is picked for the device"),
+    "attention": ({"model_kwargs": {"attn_implementation": "eager"}}, "Attention is chosen by device"),
     "placing": ({"model_kwargs": {"device_map": "auto"}}, "Give device="),
     "anything else": ({"model_kwargs": {"low_cpu_mem_usage": True}}, "Only dtype is"),
     "padding": ({"tokenizer_kwargs": {"padding_side": "left"}}, "Nothing is padded"),
