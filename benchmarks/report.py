@@ -15,9 +15,9 @@ WORDS = {
         "one": "one sentence, ms",
         "cosine": "cosine, min / mean",
         "none": "Not measured yet: `make bench-peers`, then `python -m benchmarks.cpu --record`.",
-        "below": "{model} on {machine}, {threads} threads, {day}: times as fast as sentence-transformers by the median "
-        "of {rounds} interleaved rounds, strings to numpy; cosine to its float32 vectors, the worst and the mean over "
-        "all corpora. Tokens a text: {tokens}. Everyone ran at the batch size that is fastest for it.",
+        "below": "{model} on {machine}, {threads} threads, {day}: speed relative to sentence-transformers, median of "
+        "{rounds} interleaved rounds, strings to numpy; smallest and mean cosine to its float32 vectors over all "
+        "corpora. Tokens per text: {tokens}. Each encoder ran at its fastest batch size.",
         "skipped": "Did not run: {skipped}.",
         "chart": "Chart of the same figures",
     },
