@@ -60,7 +60,7 @@ def dot_score(a: Vectors, b: Vectors) -> Tensor:
 
 
 def euclidean_sim(a: Vectors, b: Vectors) -> Tensor:
-    """Return minus the Euclidean distance of every row of a and every row of b: [A, B]; the incumbent's, to the last bit."""
+    """Return minus the Euclidean distance of every two rows, [A, B]; the incumbent's, to the last bit."""
     return -torch.cdist(as_rows(a), as_rows(b))
 
 

@@ -16,7 +16,6 @@ from munjang.index.loading import Seen, check_source, load_tables
 from munjang.scale.encode import encode
 from munjang.scale.job import Job
 from munjang.scale.shards import Choice
-from tests.stores.servers import postgres_place
 from tests.contracts.stores.engines import LASTING, location_of
 
 TEXTS = [f"a quick fox jumps over {number} lazy dogs" for number in range(30)]
