@@ -1,6 +1,6 @@
-"""The static sibling of ko-en-small: texts of the data folder, then `munjang distill --static`, then its scores.
+"""Collect the texts that the static sibling of ko-en-small is made from; then distill and measure it.
 
-    python -u -m recipes.ko_en_static texts DATA texts.txt [--count 100000]
+    python -u -m recipes.ko_en_static DATA texts.txt [--count 100000]
     munjang distill ko-en-small texts.txt --static --max-length 64 -o static       ten minutes of two cores
     munjang evaluate static ko-en-small --data DATA/sts/korsts-test.tsv DATA/sts/stsb-test.tsv
 
@@ -18,18 +18,18 @@ from munjang.data.tables import read_texts
 from recipes.ko_en_small.data import everyday, file, read_table, reported
 
 MAX_CHARACTERS = 400
-# Shares of the texts: everyday sentences of both languages most, documentation and reviews less
-SHARES = {"english": 0.25, "reviews": 0.2, "general ko": 0.2, "general en": 0.1, "docs ko": 0.15, "docs en": 0.1}
+# Weights in the mixture: everyday sentences of both languages most, documentation and reviews less
+WEIGHTS = {"english": 0.25, "reviews": 0.2, "general ko": 0.2, "general en": 0.1, "docs ko": 0.15, "docs en": 0.1}
 
 
 def texts(data: Path, out: Path, count: int, seed: int = 1) -> None:
-    """So many different texts, in any order."""
+    """Write `count` distinct texts, in random order."""
     avoid = {folded(text) for examples in reported(data) for column in examples.texts for text in column}
     random = np.random.default_rng(seed)
     found: list[str] = []
     for name, lines in _sources(data).items():
         new = [line for line in dict.fromkeys(" ".join(line.split()) for line in lines) if _is_good(line, avoid)]
-        taken = random.permutation(len(new))[: round(SHARES[name] * count)]
+        taken = random.permutation(len(new))[: round(WEIGHTS[name] * count)]
         found += [new[row] for row in taken]
         print(f"{name}: {len(taken):,} of {len(new):,}", flush=True)
     found = list(dict.fromkeys(found))
@@ -57,7 +57,6 @@ def _is_good(text: str, avoid: set[str]) -> bool:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("stage", choices=["texts"])
     parser.add_argument("data", type=Path)
     parser.add_argument("out", type=Path)
     parser.add_argument("--count", type=int, default=100_000)

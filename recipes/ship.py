@@ -25,14 +25,14 @@ from munjang.errors import InputError
 from recipes.card import card, notice
 from recipes.rounding import round_in_turn
 
-MOST_BYTES = 70_000_000  # of all bundled models together
+MAX_BYTES = 70_000_000  # of all bundled models together
 # What `load` computes in on an x86 CPU where no dtype is named. Vectors are kept and compared with those of other
 # machines and batches, so they are exact; scores are read once, by someone who waits: twice as fast.
 CPU_DTYPES = {"bi": "float32", "cross": "int8"}
-# The re-ranker's share beside the retrieval's: it knows words and names, the encoder what is meant (docs/models.md)
-SHARE = 0.5
+# The re-ranker's weight beside the retrieval's: it knows words and names, the encoder what is meant (docs/models.md)
+WEIGHT_IN_SEARCH = 0.5
 MATRYOSHKA = [64, 128, 256]  # the server offers what config.json names
-MAX_TEXTS, MAX_ROUNDED = 20_000, 2000
+MAX_TEXTS, MAX_ROUNDING_TEXTS = 20_000, 2000
 SHOWN = {
     "layers": "Layers",
     "width": "Width",
@@ -68,9 +68,9 @@ def ship(
     for path in sorted(target.rglob("*")):
         if path.is_file():
             print(f"{path.stat().st_size:>12,}  {path.relative_to(models)}")
-    print(f"{size(target):>12,}  {name}; {size(models):,} of {MOST_BYTES:,} bytes for all bundled models")
-    if size(models) > MOST_BYTES:
-        raise InputError(f"{models} holds {size(models):,} bytes, more than {MOST_BYTES:,}; ship a smaller model.")
+    print(f"{size(target):>12,}  {name}; {size(models):,} of {MAX_BYTES:,} bytes for all bundled models")
+    if size(models) > MAX_BYTES:
+        raise InputError(f"{models} holds {size(models):,} bytes, more than {MAX_BYTES:,}; ship a smaller model.")
     return target
 
 
@@ -79,13 +79,13 @@ def _load(name: str, source: Path, texts: Path | None) -> BiEncoder | CrossEncod
         if texts is not None:
             raise InputError("--texts is for a bi-encoder: a cross-encoder has no vectors.")
         scorer = CrossEncoder.load(source, "cpu", "float32")
-        scorer.model.config = {**scorer.model.config, RERANK_WEIGHT: SHARE}
+        scorer.model.config = {**scorer.model.config, RERANK_WEIGHT: WEIGHT_IN_SEARCH}
         return scorer
     model = BiEncoder.load(source, "cpu", "float32")
     model.model.config = {**model.model.config, "matryoshka_dimensions": MATRYOSHKA}
     if texts is not None:
         typical = list(islice(read_texts(texts), MAX_TEXTS))
-        round_in_turn(model, typical[:MAX_ROUNDED])
+        round_in_turn(model, typical[:MAX_ROUNDING_TEXTS])
         model.calibrate(typical, one_range=True)
     return model
 

@@ -13,7 +13,7 @@ PLAIN = {
     "benchmarks": "What measures speed and memory; results/ has the records, peers/ what we are compared with",
     "docs": "Documents; generate/ writes what they say of the code",
     "examples": "Programs that run as they are; demo/ and books/ are larger ones",
-    "recipes": "How the bundled models and the tables of docs/results.md were made",
+    "recipes": "How the bundled models are made from data",
     "tests": "The same paths as the package; contracts/ covers every entry of a table",
 }
 WIDTH = 19

@@ -1,32 +1,26 @@
-"""ko-en-reranker, stage by stage: a cross-encoder for questions and passages in Korean and English.
+"""Make ko-en-reranker: a cross-encoder for questions and passages in Korean and English.
 
-    python -u -m recipes.ko_en_reranker.run train KO_EN_SMALL MPNET SILVER DATA OUT --layers 4    GPU
-    python -u -m recipes.ko_en_reranker.run head OUT KO_EN_SMALL SILVER DATA NEW    only its head, on a CPU
+    python -u -m recipes.ko_en_reranker.run all KO_EN_SMALL MPNET SILVER DATA WORK                       GPU
     python -u -m recipes.ko_en_reranker.run evaluate RERANKER KO_EN_SMALL DATA OUT.json [--device cpu]
-    python -u -m recipes.ko_en_reranker.run shares RERANKER KO_EN_SMALL DATA OUT.json --rows 80
 
-SILVER is the folder of ko-en-small's recipe with the questions that were made from sentences.
-It starts from layers of ko-en-small, which also finds the hard negatives; all-mpnet-base-v2 scores English candidates,
-and the scores hold for their translations. `--set learning_rate=3e-5` and the like change the training's settings.
+SILVER is the folder of ko-en-small's recipe with the questions that were made from sentences. It starts from layers of
+ko-en-small, which also finds the hard negatives; all-mpnet-base-v2 scores English candidates, and the scores hold for
+their translations. Its head is fitted anew on the trained encoder: WORK/model, its scores are in WORK/scores.json.
 """
 
 import argparse
 import json
-from collections.abc import Callable
 from dataclasses import asdict, replace
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from munjang import BiEncoder, CrossEncoder, Dataset, TrainConfig, evaluate, train
 from munjang.checkpoint.shorten import shorten
-from munjang.cli.train import settings
 from recipes.ko_en_reranker.data import Lists, lists, summary
 from recipes.ko_en_reranker.head import fit_head
-from recipes.ko_en_reranker.shares import shares
 from recipes.ko_en_small.data import file, joined
 
+NUM_LAYERS = 6
 RERANKER = TrainConfig(
     max_steps=2500,
     learning_rate=2e-4,
@@ -61,13 +55,20 @@ def datasets(found: Lists) -> list[Dataset]:
     ]
 
 
-def learn(model: Path, teacher: Path, made: Path, data: Path, out: Path, layers: int, changes: dict[str, Any]) -> None:
-    """Mine, shorten, train."""
+def everything(model: Path, teacher: Path, made: Path, data: Path, work: Path) -> None:
+    """Train, fit the head, and measure."""
+    learn(model, teacher, made, data, work / "trained")
+    fit_head(work / "trained", model, made, data, work / "model")
+    measure(work / "model", model, data, work / "scores.json", None)
+
+
+def learn(model: Path, teacher: Path, made: Path, data: Path, out: Path) -> None:
+    """Mine negatives, shorten the encoder, train."""
     found = lists(BiEncoder.load(model), BiEncoder.load(teacher), made, data)
     print(summary(found), flush=True)
     chosen = datasets(found)
-    config = replace(RERANKER, output=str(out), accumulate=len(chosen), **changes)
-    train(beginning(model, layers), chosen, config=config)
+    config = replace(RERANKER, output=str(out), accumulate=len(chosen))
+    train(beginning(model, NUM_LAYERS), chosen, config=config)
 
 
 def beginning(model: Path, layers: int) -> CrossEncoder:
@@ -79,14 +80,14 @@ def beginning(model: Path, layers: int) -> CrossEncoder:
         return CrossEncoder.create(folder, num_labels=1, dtype="float32")
 
 
-def measure(model: Path, first: Path, data: Path, out: Path, device: str | None, rows: int | None) -> None:
-    """Retrieval with and without it, and similarity; `rows`: only so many questions."""
+def measure(model: Path, first: Path, data: Path, out: Path, device: str | None) -> None:
+    """Evaluate retrieval with and without it, and similarity."""
     finder, cross = BiEncoder.load(first, device), CrossEncoder.load(model, device)
     found = {}
     for name in ("korquad", "cranfield"):
         folder = data / "retrieval" / name
-        found[name] = evaluate(finder, folder, kind="retrieval", max_rows=rows)
-        options = {"first_stage": finder, "candidates": 100, "max_rows": rows}
+        found[name] = evaluate(finder, folder, kind="retrieval")
+        options = {"first_stage": finder, "candidates": 100}
         found[f"{name}-reranked"] = evaluate(cross, folder, kind="reranking", **options)
     for name in ("stsb-dev", "korsts-dev"):
         found[name] = evaluate(cross, file(data, f"sts/{name}"), kind="sts", texts=("sentence1", "sentence2"))
@@ -99,20 +100,14 @@ def measure(model: Path, first: Path, data: Path, out: Path, device: str | None,
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("stage", choices=["train", "head", "evaluate", "shares"])
+    parser.add_argument("command", choices=["all", "evaluate"])
     parser.add_argument("paths", type=Path, nargs="+")
-    parser.add_argument("--layers", type=int, default=4, help="of the re-ranker")
     parser.add_argument("--device", help="of evaluate")
-    parser.add_argument("--rows", type=int, help="questions of evaluate (default: all)")
-    parser.add_argument("--set", nargs="*", default=[], help="settings of the training, KEY=VALUE")
     options = parser.parse_args()
-    stages: dict[str, Callable[..., None]] = {
-        "train": partial(learn, layers=options.layers, changes=settings(options.set)),
-        "head": fit_head,
-        "shares": partial(shares, device=options.device, rows=options.rows),
-        "evaluate": partial(measure, device=options.device, rows=options.rows),
-    }
-    stages[options.stage](*options.paths)
+    if options.command == "all":
+        everything(*options.paths)
+    else:
+        measure(*options.paths, device=options.device)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from munjang.data.tables import read_texts
 REPORTED_STS = ("stsb-test", "korsts-test", "stsb-dev", "korsts-dev", "sick-dev", "sts12", "sts13", "sts14")
 LANGUAGES = (("ko", "ko"), ("ko", "en"), ("en", "ko"), ("en", "en"), ("ko", "ko"))  # of a query and its passage
 # SICK is not for commercial use: it is only measured on
-KEPT_BACK = 500
+NUM_HELD_OUT = 500
 WHOLE = ("bills", "wiki")  # where bills.py and wiki.py were run
 MADE = ("asked", "gathered", *WHOLE)  # questions from sentences of their passages
 ALONE = ("gathered", *WHOLE)  # a batch of their own in every update
@@ -33,7 +33,6 @@ class Sets:
     passages: list[Examples]  # sentences and headings with the passage they are from, in both languages
     english: list[Examples]  # texts alone
     korean: list[Examples]
-    held: list[Examples]  # questions and passages that are kept back, to choose settings by
 
     @property
     def documents(self) -> list[Examples]:
@@ -90,21 +89,16 @@ def read(data: Path, made: Path | None = None, max_docs: int = 240_000, seed: in
             continue
         pairs_made = read_examples(made / f"{name}.tsv", texts=("query", "passage"))
         passages.append(clean(replace(pairs_made, name=name)))
-    found, held = kept_back(found)
-    passages, more = kept_back(passages)
+    found, passages = without_held_out(found), without_held_out(passages)
     alone = [clean(each) for each in (alone_of(data, "en-sentences", 100_000), alone_of(data, "ko-reviews", 30_000))]
     premises = alone_examples("KLUE premises", korean.texts[0])
-    return Sets(sts, [clean(english), korean], pairs, found, passages, alone[:1], [alone[1], premises], [*held, *more])
+    return Sets(sts, [clean(english), korean], pairs, found, passages, alone[:1], [alone[1], premises])
 
 
-def kept_back(parts: list[Examples]) -> tuple[list[Examples], list[Examples]]:
-    """All but some rows of each, and those rows."""
-    left, back = [], []
-    for each in parts:
-        is_back = np.arange(len(each)) % max(len(each) // KEPT_BACK, 2) == 0
-        left.append(each.take(np.flatnonzero(~is_back).tolist()))
-        back.append(each.take(np.flatnonzero(is_back).tolist()))
-    return left, back
+def without_held_out(parts: list[Examples]) -> list[Examples]:
+    """Leave out about NUM_HELD_OUT rows of each, on which weights of mixes were chosen."""
+    rows = [np.arange(len(part)) % max(len(part) // NUM_HELD_OUT, 2) != 0 for part in parts]
+    return [part.take(np.flatnonzero(is_left).tolist()) for part, is_left in zip(parts, rows, strict=True)]
 
 
 def scored(data: Path, name: str, title: str) -> Examples:

@@ -7,8 +7,10 @@ round. The tutor does the same for English: all-mpnet-base-v2, trained on people
 
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
+import torch
 
 from munjang import BiEncoder, CrossEncoder, Dataset, TrainConfig, evaluate, train
 from munjang.data.examples import Examples
@@ -20,7 +22,6 @@ from munjang.types import Doubles
 from recipes.ko_en_small.both import cosines
 from recipes.ko_en_small.data import alone_of, documented, everyday, file, headlines, joined, reported, scored
 from recipes.ko_en_small.silver import Finder, near
-from recipes.korean_sbert import run as korean
 
 TUTOR = TrainConfig(
     max_steps=300,
@@ -33,22 +34,36 @@ TUTOR = TrainConfig(
     save_every=100_000,
     seed=7,
 )
-STS = korean.Stage("sts+klue", "cross_bce", korean.STS)
-JUDGED = 0.5  # share of the cross-encoders in a score
+NLI = TrainConfig(batch_size=32, head_rate=1e-3, quiet=True)
+STS = TrainConfig(epochs=4, batch_size=32, learning_rate=5e-5, quiet=True)
+JUDGED = 0.5  # weight of the cross-encoders in a score
 RANKS = (1, 2, 4, 8)
 MAX_REVIEWS, MAX_DOCS = 12_000, 12_000
 
 
 def judge(model: Path, data: Path, out: Path, seed: int) -> None:
-    """A Korean cross-encoder: NLI, then STS, as in recipes/korean_sbert."""
-    cross = korean.train_cross(korean.cross_encoder(STS), seed, model, korean.read(data), None)
+    """Train a Korean cross-encoder on NLI, then its encoder with a new head on STS."""
+    avoid = [scored(data, f"sts/korsts-{part}", part) for part in ("dev", "test")]
+    nli = read_examples(file(data, "nli/klue-nli-train"), target="labels")
+    sts = [drop_overlap(scored(data, f"sts/{name}-train", name), avoid) for name in ("korsts", "klue-sts")]
+    cross = _cross(model, 3, drop_overlap(nli, avoid), "cross_entropy", replace(NLI, seed=seed))
+    with TemporaryDirectory() as folder:
+        cross.save(folder)
+        cross = _cross(Path(folder), 1, joined("STS", sts), "cross_bce", replace(STS, seed=seed))
     cross.save(out)
     dev = evaluate(cross, file(data, "sts/korsts-dev"), kind="sts")
     print(f"judge {seed}: KorSTS dev {100 * dev.score:.2f}", flush=True)
 
 
+def _cross(model: Path, num_labels: int, data: Examples, objective: str, config: TrainConfig) -> CrossEncoder:
+    torch.manual_seed(config.seed)  # of the head
+    cross = CrossEncoder.create(model, num_labels, dtype="float32")
+    train(cross, data, objective, config)
+    return cross
+
+
 def tutor(model: Path, data: Path, out: Path) -> None:
-    """The English teacher learns what people call similar."""
+    """Train the English teacher on people's scores."""
     avoid = reported(data)
     pairs = drop_overlap(scored(data, "sts/stsb-train", "STSb"), avoid)
     triplets = drop_overlap(read_examples(file(data, "triplets/nli-train"), num_texts=(3, 3)), avoid)

@@ -1,39 +1,12 @@
-"""ko-en-small, stage by stage: from multilingual-e5-small and the data folder to a small Korean-English encoder.
+"""Make ko-en-small: from multilingual-e5-small and the data folder to a small Korean-English encoder.
 
-    python -u -m recipes.ko_en_small.run all E5 MPNET KOREAN RERANKER DATA WORK    every stage that is not done yet
-
-    python -u -m recipes.ko_en_small.run base E5 DATA BASE                   the vocabulary pruned to Korean and English
-    python -u -m recipes.ko_en_small.run scorer MPNET DATA SCORER            GPU: an English cross-encoder learns STS
-    python -u -m recipes.ko_en_small.run silver MPNET SCORER DATA SILVER     GPU: it scores pairs and their translations
-    python -u -m recipes.ko_en_small.run asked DATA SILVER/asked.tsv         questions made from sentences of documents
-    python -u -m recipes.ko_en_small.run gathered DATA SILVER/gathered.tsv   and of other sentences
-    python -u -m recipes.ko_en_small.run bills DATA SILVER/bills.tsv         and of bills, if more.py has put them there
-    python -u -m recipes.ko_en_small.run wiki DATA SILVER/wiki.tsv           and of an encyclopaedia
-    python -u -m recipes.ko_en_small.run contrast BASE MPNET SILVER DATA OUT    GPU: everything at once
-    python -u -m recipes.ko_en_small.run contrast BASE MPNET SILVER DATA OUT2 --beside OUT    GPU: once more, with both
-    python -u -m recipes.ko_en_small.run contrast BASE MPNET SILVER DATA OUT3 --beside OUT --begin OUT
-    python -u -m recipes.ko_en_small.run judge KOREAN DATA JUDGE [--seed 2]    GPU: a Korean cross-encoder learns STS
-    python -u -m recipes.ko_en_small.run tutor MPNET DATA TUTOR               GPU: the English teacher learns STS
-    python -u -m recipes.ko_en_small.run korean OUT JUDGE [JUDGE2 ...] DATA SILVER/silver-ko.tsv    GPU: Korean scored
-    python -u -m recipes.ko_en_small.run last BEGIN KEPT TUTOR RERANKER SILVER DATA OUT4    GPU: Korean to English
-    python -u -m recipes.ko_en_small.run search BEGIN KEPT RERANKER SILVER DATA OUT5    GPU: search, the rest as it was
-    python -u -m recipes.ko_en_small.run merge BEGIN OUT5 ENGLISH SILVER DATA MODEL    one from two; words of ENGLISH
-    python -u -m recipes.ko_en_small.run chosen BASE OUT [OUT2 ...] SILVER DATA    what shares give on sets kept back
-    python -u -m recipes.ko_en_small.run blend BASE OUT [OUT2 ...] MODEL --share 0.5    weights in between
-    python -u -m recipes.ko_en_small.run blend BASE OUT MODEL --share 1 1 0.7 0.65    words, thirds of the layers
-    python -u -m recipes.ko_en_small.run widen E5 MODEL OUT                  characters that `base` once left out
-    python -u -m recipes.ko_en_small.run evaluate MODEL DATA OUT.json [--device cpu]
-    python -u -m recipes.ko_en_small.run smaller MODEL DATA                  fewer components, and fewer bits of each
-    python -u -m recipes.ko_en_small.run covered E5 MODEL DATA               the pruned vocabulary on unseen text
-    python -u -m recipes.ko_en_small.run teachers MPNET OUT DATA             two teachers alone and together
-    python -u -m recipes.ko_en_small.run pack MODEL PARTS --parts 2          parts that fit the limits of a transfer
-    python -u -m recipes.ko_en_small.run unpack PARTS OUT
+    python -u -m recipes.ko_en_small.more REPOSITORIES DATA                       once: more sentences beside the data
+    python -u -m recipes.ko_en_small.run all E5 MPNET KOREAN RERANKER DATA WORK    every stage that is not done yet; GPU
+    python -u -m recipes.ko_en_small.run evaluate MODEL DATA OUT.json [--device cpu] [--dtype int8]
 
 MPNET is all-mpnet-base-v2, the English teacher; KOREAN a plain Korean encoder; RERANKER a re-ranker that was trained
-with the rounds before the last (recipes/ko_en_reranker), as the bundled ko-en-reranker was; BEGIN and KEPT are blends
-of those rounds; several last rounds side by side are what soup.py is for. Each stage can be redone alone.
-`--set learning_rate=3e-5` and the like change a stage's settings, `--without silver neighbours` leaves parts of the
-data out.
+with the rounds before the last (recipes/ko_en_reranker), as the bundled ko-en-reranker was. The model is WORK/model,
+its scores WORK/scores.json; recipes.ship puts it into the package. docs/results.md says what each stage gave.
 """
 
 import argparse
@@ -44,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from munjang import BiEncoder, Dataset, train
-from munjang.cli.train import settings
 from munjang.data.examples import Examples
 from munjang.training.run import is_begun
 from recipes.ko_en_small.asked import asked
@@ -54,20 +26,20 @@ from recipes.ko_en_small.data import Sets, file, joined, read
 from recipes.ko_en_small.gathered import gathered
 from recipes.ko_en_small.judges import judge, korean_silver, tutor
 from recipes.ko_en_small.last import OF_SEARCH, last
-from recipes.ko_en_small.measure import chosen, covered, measure, smaller, teachers
+from recipes.ko_en_small.measure import measure
 from recipes.ko_en_small.merge import merge
 from recipes.ko_en_small.search import search
 from recipes.ko_en_small.settings import KEPT, ROUND, UNUSED, check_parts, neighbourhoods
 from recipes.ko_en_small.silver import scored_silver, scorer, silver
 from recipes.ko_en_small.wiki import wiki
-from recipes.ko_en_small.words import base, widen
-from recipes.weights import blend, mixed, pack, unpack
+from recipes.ko_en_small.words import base
+from recipes.weights import blend, mixed
 
 Stage = tuple[Path, Callable[[], None]]  # what it makes, and how
 # The third round goes on from the first one, with what teaches similarity
 THIRD = {"learning_rate": 6e-5, "seed": 11}
 WITHOUT = ["questions", "passages", "korean"]
-SHARE = (1.0, 1.0, 0.7, 0.65)  # of the trained weights: words, and thirds of the layers (docs/results.md)
+FIRST_WEIGHT = (1.0, 1.0, 0.7, 0.65)  # of the trained weights: words, and thirds of the layers (docs/results.md)
 ALONE = {"max_steps": 2200, "learning_rate": 8e-5, "seed": 11}  # the last round without anything of search
 AGAIN = {"max_steps": 1000, "seed": 6, "batch_tokens": 262_144}
 GENTLE = {"max_steps": 1200, "learning_rate": 5e-5, "dropout": 0.0, "batch_tokens": 262_144}
@@ -89,11 +61,10 @@ OF_WORDS: dict[str, tuple[float, dict[str, Any]]] = {
     "words2": (300.0, {"max_steps": 1500, "learning_rate": 1e-3, "seed": 22}),
 }
 HALF = 0.5  # of the way to their mean
-TO_SEARCH = {"max_steps": 2000, "learning_rate": 5e-5, "seed": 33}
 
 
 def datasets(sets: Sets, teacher: Any, start: BiEncoder, silver: list[Examples]) -> dict[str, list[Dataset]]:
-    """By what may be left out; one batch of each makes up an update.
+    """Return the datasets of a round by name; one batch of each makes up an update.
 
     The English teacher says how close English sentences and their translations are; the start itself, which has seen
     much Korean and many passages, says it of those, so that what it knows is not lost.
@@ -133,7 +104,7 @@ def contrast(
     beside: Path | None = None,
     begin: Path | None = None,
 ) -> None:
-    """All data at once, a batch of each kind an update.
+    """Train on all data at once, a batch of each kind an update.
 
     `beside`, an earlier round's model, teaches too; `begin` has the weights to go on from instead of the model's.
     """
@@ -147,7 +118,7 @@ def contrast(
 def prepared(
     model: Path, teacher: Path, silver: Path, data: Path, without: list[str], beside: Path | None
 ) -> list[Dataset]:
-    """What a round learns from."""
+    """Return the datasets of a round."""
     sets = read(data, silver)
     print(sets, flush=True)
     judged = scored_silver(silver)
@@ -162,7 +133,7 @@ def prepared(
 
 
 def everything(e5: Path, mpnet: Path, korean: Path, reranker: Path, data: Path, work: Path) -> None:
-    """All stages in their order; what is there already is not made again."""
+    """Run all stages in order; existing results are not made again."""
     start, made, rounds = work / "base", work / "silver", [work / f"round{number}" for number in (1, 2, 3)]
     made.mkdir(parents=True, exist_ok=True)
     taught = (start, mpnet, made, data)
@@ -174,8 +145,8 @@ def everything(e5: Path, mpnet: Path, korean: Path, reranker: Path, data: Path, 
         paths = (begin, kept, teacher, reranker, made, data, out)
         return out, lambda: last(*paths, changes=changes, without=list(without), **more)
 
-    def blended(out: Path, *folders: Path, share: float | Sequence[float]) -> Stage:
-        return out, lambda: blend(start, *folders, out, share=share)
+    def blended(out: Path, *folders: Path, weight: float | Sequence[float]) -> Stage:
+        return out, lambda: blend(start, *folders, out, weight=weight)
 
     half, most = work / "mean0.5", work / "mean0.7"
     with_search, alone, held = [work / "last1", work / "last2"], work / "last3", work / "held"
@@ -189,111 +160,56 @@ def everything(e5: Path, mpnet: Path, korean: Path, reranker: Path, data: Path, 
         (work / "scorer", lambda: scorer(mpnet, data, work / "scorer")),
         (made / "silver-en-ko.tsv", lambda: silver(mpnet, work / "scorer", data, made)),
         (rounds[0], lambda: contrast(*taught, rounds[0], {}, [])),
-        blended(work / "beside", rounds[0], share=0.7),
+        blended(work / "beside", rounds[0], weight=0.7),
         (rounds[1], lambda: contrast(*taught, rounds[1], {"learning_rate": 1e-4}, [], work / "beside")),
         (rounds[2], lambda: contrast(*taught, rounds[2], THIRD, WITHOUT, work / "beside", rounds[0])),
-        *(blended(out, *rounds, share=share) for out, share in ((half, 0.5), (most, 0.7), (mean, 1.0))),
+        *(blended(out, *rounds, weight=weight) for out, weight in ((half, 0.5), (most, 0.7), (mean, 1.0))),
         *((out, partial(judge, korean, data, out, seed)) for out, seed in zip(judges, JUDGES, strict=True)),
         (teacher, lambda: tutor(mpnet, data, teacher)),
         (made / "silver-ko.tsv", lambda: korean_silver(mean, *judges, data, made / "silver-ko.tsv")),
         ended(most, half, with_search[0], GENTLE),
         ended(with_search[0], half, with_search[1], GENTLE),
         ended(mean, half, alone, ALONE, OF_SEARCH),
-        blended(held, with_search[1], alone, share=0.5),
-        blended(work / "both", with_search[1], alone, share=0.8),
+        blended(held, with_search[1], alone, weight=0.5),
+        blended(work / "both", with_search[1], alone, weight=0.8),
         ended(work / "both", held, work / "last4", AGAIN),
-        blended(first, work / "last4", share=SHARE),
-        blended(kept, first, share=KEPT),
+        blended(first, work / "last4", weight=FIRST_WEIGHT),
+        blended(kept, first, weight=KEPT),
         *(ended(first, kept, work / name, changes, UNUSED) for name, changes in FOUR.items()),
-        (near, lambda: mixed(first, [*((work / name, shared(OF_FOUR)) for name in FOUR), (start, OF_BASE)], near)),
+        (near, lambda: mixed(first, [*((work / name, divided(OF_FOUR)) for name in FOUR), (start, OF_BASE)], near)),
         *(
             ended(near, kept, work / name, changes, UNUSED, held=weight, is_of_words=True)
             for name, (weight, changes) in OF_WORDS.items()
         ),
-        (spoken, lambda: blend(near, *(work / name for name in OF_WORDS), spoken, share=HALF)),
-        (found, lambda: search(spoken, kept, reranker, made, data, found, changes=TO_SEARCH, without=["apart"])),
+        (spoken, lambda: blend(near, *(work / name for name in OF_WORDS), spoken, weight=HALF)),
+        (found, lambda: search(spoken, kept, reranker, made, data, found)),
         (work / "model", lambda: merge(spoken, found, first, made, data, work / "model")),
         (work / "scores.json", lambda: measure(work / "model", data, work / "scores.json", None)),
     ]
     for path, make in stages:
         if path.exists():
-            print(f"{path} is there", flush=True)
+            print(f"{path} exists", flush=True)
         else:
             print(f"{path} ...", flush=True)
             make()
 
 
-def shared(shares: Sequence[float]) -> list[float]:
-    """Of each of the four."""
-    return [share / len(FOUR) for share in shares]
-
-
-STAGES: dict[str, Callable[..., None]] = {
-    "all": everything,
-    "base": base,
-    "widen": widen,
-    "scorer": scorer,
-    "silver": silver,
-    "asked": asked,
-    "gathered": gathered,
-    "bills": bills,
-    "wiki": wiki,
-    "contrast": contrast,
-    "judge": judge,
-    "tutor": tutor,
-    "korean": korean_silver,
-    "last": last,
-    "search": search,
-    "merge": merge,
-    "chosen": chosen,
-    "blend": blend,
-    "evaluate": measure,
-    "smaller": smaller,
-    "covered": covered,
-    "teachers": teachers,
-    "pack": pack,
-    "unpack": unpack,
-}
+def divided(weights: Sequence[float]) -> list[float]:
+    """Return the weights of each of the four."""
+    return [weight / len(FOUR) for weight in weights]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("stage", choices=list(STAGES))
+    parser.add_argument("command", choices=["all", "evaluate"])
     parser.add_argument("paths", type=Path, nargs="+")
-    parser.add_argument("--share", type=float, nargs="+", default=SHARE, help="of the trained weights in blend")
-    parser.add_argument("--device", help="of what measures")
-    parser.add_argument("--dtype", help="of evaluate and smaller (default: as the model is loaded)")
-    parser.add_argument("--parts", type=int, default=2, help="of pack")
-    parser.add_argument("--seed", type=int, default=1, help="of judge")
-    parser.add_argument("--held", type=float, help="weight of what stays in its place in last and search")
-    parser.add_argument("--of-passages", type=float, help="of that weight for questions and passages in search")
-    parser.add_argument("--words", action="store_true", help="only the vectors of Korean pieces learn in last")
-    parser.add_argument("--set", nargs="*", default=[], help="settings of the training, KEY=VALUE")
-    parser.add_argument("--beside", type=Path, help="a model that teaches in contrast too: what an earlier round gave")
-    parser.add_argument("--begin", type=Path, help="weights that contrast goes on from (default: those of its model)")
-    parser.add_argument("--without", nargs="*", default=[], help="parts of the data that contrast leaves out")
+    parser.add_argument("--device", help="of evaluate")
+    parser.add_argument("--dtype", help="of evaluate (default: as the model is loaded)")
     options = parser.parse_args()
-    held = {} if options.held is None else {"held": options.held}
-    of_passages = {} if options.of_passages is None else {"of_passages": options.of_passages}
-    rounds = {"beside": options.beside, "begin": options.begin}
-    more: dict[str, dict[str, Any]] = {
-        "contrast": {"changes": settings(options.set), "without": options.without, **rounds},
-        "judge": {"seed": options.seed},
-        "last": {
-            "changes": settings(options.set),
-            "without": options.without,
-            "is_of_words": options.words,
-            **held,
-        },
-        "search": {"changes": settings(options.set), "without": options.without, **held, **of_passages},
-        "blend": {"share": options.share},
-        "chosen": {"device": options.device},
-        "evaluate": {"device": options.device, "dtype": options.dtype},
-        "smaller": {"device": options.device, "dtype": options.dtype},
-        "teachers": {"device": options.device},
-        "pack": {"parts": options.parts},
-    }
-    STAGES[options.stage](*options.paths, **more.get(options.stage, {}))
+    if options.command == "all":
+        everything(*options.paths)
+    else:
+        measure(*options.paths, device=options.device, dtype=options.dtype)
 
 
 if __name__ == "__main__":

@@ -28,22 +28,6 @@ def base(model: Path, data: Path, out: Path) -> None:
     encoder.save(out)
 
 
-def widen(full: Path, model: Path, out: Path) -> None:
-    """Characters that a trained model's vocabulary was pruned of come back, with the vectors that they had."""
-    whole, trained = (BiEncoder.load(folder, "cpu", "float32") for folder in (full, model))
-    had, left = pieces(whole), pieces(trained)
-    kept = [*(had.keys() & left.keys()), *korean_characters(had)]
-    print(prune(whole.model, ["."], kept), flush=True)  # by `kept`; a text there has to be, and its pieces stay too
-    state, weights = whole.network.state_dict(), trained.network.state_dict()
-    table = next(name for name in state if name.endswith(WORDS))
-    places = {piece: place for piece, place in pieces(whole).items() if piece in left}
-    words = state[table].clone()
-    words[list(places.values())] = weights[table][[left[piece] for piece in places]]
-    whole.network.load_state_dict({**weights, table: words})
-    whole.prompts = trained.prompts
-    whole.save(out)
-
-
 def pieces(encoder: BiEncoder) -> dict[str, int]:
     """Every piece of the vocabulary with its number."""
     found: dict[str, int] = encoder.model.tokenizer.rust.get_vocab()

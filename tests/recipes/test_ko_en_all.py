@@ -12,7 +12,6 @@ import pytest
 
 from munjang import BiEncoder
 from munjang.data.examples import Examples
-from munjang.errors import InputError
 from recipes.ko_en_small import judges, last, run, search, silver
 from recipes.ko_en_small.data import reported
 from recipes.ko_en_small.judges import read_korean_silver
@@ -29,7 +28,7 @@ def given(make: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(last, "LAST", replace(last.LAST, **SMALL))
     monkeypatch.setattr(search, "SEARCH", replace(search.SEARCH, **SMALL))
     one_update = {"max_steps": 1}
-    for name in ("ALONE", "AGAIN", "GENTLE", "TO_SEARCH"):
+    for name in ("ALONE", "AGAIN", "GENTLE"):
         monkeypatch.setattr(run, name, {**getattr(run, name), **one_update})
     monkeypatch.setattr(run, "FOUR", {name: {**changes, **one_update} for name, changes in run.FOUR.items()})
     words = {name: (held, {**changes, **one_update}) for name, (held, changes) in run.OF_WORDS.items()}
@@ -84,17 +83,15 @@ def _search(work: Path, reranker: Path, data: Path) -> None:
     wiki = "".join(f"고양이는 {number}번 무엇을 찾는가?\t고양이는 물을 {number}번 찾는다.\n" for number in range(80))
     (work / "silver/wiki.tsv").write_text(f"query\tpassage\n{wiki}", "utf-8")
     folders = [work / "model", work / "mean0.5", reranker, work / "silver", data]
-    found = search.prepared(*folders, without=[], steps=1, held=50.0, of_passages=0.25)
+    found = search.prepared(*folders, steps=1)
     names = [each.data.name for each in found if isinstance(each.data, Examples)]
     sentences, passages = (
         ["scored", "Korean sentences", "English sentences"],
         ["documents", "gathered", "bills", "wiki", "answered"],
     )
-    assert names == [*sentences, *passages, "ranked", "wiki"]
-    assert [each.options["scale"] for each in found[:8]] == [50.0] * 3 + [12.5] * 5
-    with pytest.raises(InputError, match="part of the data"):
-        search.prepared(*folders, without=["music"])
-    search.search(*folders, work / "searched", changes={}, without=["apart"])
+    assert names == [*sentences, *passages, "ranked"]
+    assert all(each.options["scale"] == search.HELD_WEIGHT for each in found[:8])
+    search.search(*folders, work / "searched")
     first, then = (BiEncoder.load(work / name, "cpu") for name in ("model", "searched"))
     assert first.fingerprint != then.fingerprint
     near = (first.encode(["a cat sleeps"], normalize=True) @ then.encode(["a cat sleeps"], normalize=True).T).item()

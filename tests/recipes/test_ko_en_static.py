@@ -6,11 +6,11 @@ import pytest
 
 from munjang.data.tables import read_texts
 from recipes.ko_en_small.data import reported
-from recipes.ko_en_static import SHARES, _is_good, texts
+from recipes.ko_en_static import WEIGHTS, _is_good, texts
 
 
 def test_what_is_taken() -> None:
-    assert sum(SHARES.values()) == pytest.approx(1)
+    assert sum(WEIGHTS.values()) == pytest.approx(1)
     assert _is_good("a fox", {"a dog"})
     assert not _is_good(" A Dog", {"a dog"})
     assert not _is_good("", set())

@@ -1,6 +1,6 @@
 """The Sentence-BERT paper's story on Korean: what training adds to a plain encoder, measured on KorSTS test.
 
-    python -u -m recipes.korean_sbert.run MODEL DATA OUT.json [--seeds 1 2 3] [--workers 4] [--only NAME...]
+    python -u -m benchmarks.korean_sbert MODEL DATA OUT.json [--seeds 1 2 3] [--workers 4] [--only NAME...]
 
 MODEL is a plain Korean encoder (an ALBERT here); DATA a folder with nli/klue-nli-train.tsv[.xz] and
 sts/korsts-{train,dev,test}.tsv. Training rows that share a sentence with KorSTS dev or test are dropped. Every line is
