@@ -16,7 +16,7 @@ import torch
 
 from benchmarks import report, reranking
 from benchmarks.chart import bars
-from benchmarks.corpora import corpora, repeated
+from benchmarks.corpora import corpora
 from benchmarks.pairs import most_similar
 from benchmarks.peers.loaders import LOADERS
 from benchmarks.peers.process import PeerFailed, Process
@@ -47,10 +47,6 @@ def test_table() -> None:
     assert shown[3] == "| munjang | 1.71 | 1.00 | 3.1 | 0.994 / 1.000000 |"
     assert "short 27, long 256" in shown[5]
     assert "Did not run: infinity." in shown[5]
-
-
-def test_table_says_that_nothing_was_measured() -> None:
-    assert "make bench-peers" in report.table(None, report.WORDS["README.md"])
 
 
 @pytest.mark.parametrize(
@@ -87,12 +83,6 @@ def test_corpora() -> None:
 
 def test_corpora_of_a_data_folder(data_folder: Path) -> None:
     assert all(len(set(texts)) > 1 and all(texts) for texts in corpora(12, data_folder).values())
-
-
-def test_repeated_keeps_the_number() -> None:
-    texts = [str(number) for number in range(10)]
-    assert len(repeated(texts, 0.3)) == 10
-    assert set(repeated(texts, 0.3)) == set(texts[:7])
 
 
 @pytest.mark.parametrize("block", [1, 3, 7, 100])
@@ -188,8 +178,3 @@ def test_a_stopped_process_ends_with_the_one_that_started_it(tmp_path: Path) -> 
             return
         time.sleep(0.1)
     pytest.fail("the process is still there")
-
-
-def test_a_peer_without_a_venv_says_how_to_make_it(tmp_path: Path) -> None:
-    with pytest.raises(PeerFailed, match="make bench-peers"):
-        Process(Peer("x", "munjang", "no-such-venv"), 1, tmp_path / "log")
