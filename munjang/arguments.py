@@ -54,6 +54,7 @@ OURS = {
     "apply_softmax": "activation='Softmax'",
     "num_workers": "nothing is needed: threads of its own tokenize ahead",
     "return_documents": "nothing is needed: every hit has its text",
+    "top_k": "k=",
     "task": "prompt_name= chooses a prompt; encode_query and encode_document use the model's own",
 }
 

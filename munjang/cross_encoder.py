@@ -102,6 +102,7 @@ class CrossEncoder(LoadedModel):
         self, query: str, documents: Any, top_k: int | None = None, **options: Unpack[PredictOptions]
     ) -> list[Hit]:
         """Rank documents by their score against one query, best first; equal scores keep their order."""
+        check_arguments("rank", options, PredictOptions.__annotations__)
         return self.rank_many([query], [documents], top_k, **options)[0]
 
     def rank_many(

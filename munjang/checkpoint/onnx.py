@@ -17,7 +17,7 @@ from munjang.checkpoint.modules import write_json
 from munjang.checkpoint.write import write_static_texts, write_texts
 from munjang.errors import CheckpointError, InputError, UnsupportedModel, unknown
 from munjang.nn.heads import path_of
-from munjang.nn.network import PairNetwork, SentenceNetwork, StaticEncoder
+from munjang.nn.network import PairNetwork, SentenceNetwork
 from munjang.nn.onnx.graph import LARGEST, Graph
 from munjang.nn.onnx.outputs import pair_outputs, sentence_outputs
 from munjang.nn.onnx.session import Facts, OnnxPairs, OnnxSentences
@@ -109,7 +109,7 @@ def write_onnx(model: Model, folder: Path, dtype: str, function: nn.Module | Non
         raise UnsupportedModel(f"{model.folder} is scored through transformers, which is not exported to ONNX here.")
     graph.save(folder / GRAPH, inputs, outputs, limit)
     write_json(folder / FACTS, {"format": FORMAT, **_facts(model, dtype, num_outputs)})
-    if isinstance(network.encoder, StaticEncoder):
+    if network.encoder.is_static:
         write_static_texts(model, folder)
     else:
         write_texts(model, folder, model.config, dtype=dtype)

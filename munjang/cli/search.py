@@ -69,7 +69,15 @@ def run(options: Options) -> int:
         index = _of_files(options)
     with index:
         group = "passage" if options.passages else "document"
-        hits = index.search(options.query, options.k, options.candidates, options.where, rerank, group, options.hybrid)
+        hits = index.search(
+            options.query,
+            options.k,
+            rerank=rerank,
+            candidates=options.candidates,
+            where=options.where,
+            group=group,
+            hybrid=options.hybrid,
+        )
     for hit in hits:
         print(json.dumps(hit.as_dict(), ensure_ascii=False) if options.json else shown(hit))
     if not hits and not options.quiet:

@@ -11,10 +11,11 @@ import os
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal, TypedDict, Unpack, overload
 
 import numpy as np
 
+from munjang.arguments import check_arguments
 from munjang.bi_encoder import BiEncoder
 from munjang.cross_encoder import CrossEncoder
 from munjang.errors import InputError, MunjangError
@@ -34,6 +35,14 @@ from munjang.vectors.similarity import check_vectors
 
 BATCH_DOCUMENTS = 2048  # cut, encoded and stored together: what a killed run may have to do again
 GROUPS = ("document", "passage")
+
+
+class SearchOptions(TypedDict, total=False):
+    """Options of `search` beside how many hits and which."""
+
+    rerank: CrossEncoder | Reranking | str | None
+    group: Literal["document", "passage"] | str  # the names for editors to complete
+    hybrid: bool
 
 
 class ModelMismatch(MunjangError):
@@ -124,22 +133,51 @@ class Index:
         self.store.delete(present)
         return len(present)
 
+    @overload
+    def search(
+        self,
+        query: str,
+        k: int = ...,
+        candidates: int = ...,
+        where: str | None = ...,
+        **options: Unpack[SearchOptions],
+    ) -> list[Hit]: ...
+    @overload
+    def search(
+        self,
+        query: list[str] | tuple[str, ...],
+        k: int = ...,
+        candidates: int = ...,
+        where: str | None = ...,
+        **options: Unpack[SearchOptions],
+    ) -> list[list[Hit]]: ...
+    @overload
+    def search(
+        self,
+        query: Any,
+        k: int = ...,
+        candidates: int = ...,
+        where: str | None = ...,
+        **options: Unpack[SearchOptions],
+    ) -> Any: ...
     def search(
         self,
         query: Any,
         k: int = 10,
         candidates: int = 100,
         where: str | None = None,
-        rerank: CrossEncoder | Reranking | str | None = None,
-        group: str = "document",
-        hybrid: bool = False,
+        **options: Unpack[SearchOptions],
     ) -> Any:
         """Return hits, best first: a list for one query (a text or a vector), a list of lists for several.
+
+        `k` hits (10) out of so many `candidates` (100), which is also what a re-ranker reads.
 
         `where` filters by metadata: "year >= 2020 and lang = 'ko'". `rerank`: a cross-encoder that orders the
         candidates again. `group`: "document" shows the best passage of each, "passage" all of them. `hybrid` searches
         for words as well (BM25) and fuses both orders.
         """
+        check_arguments("search", options, {*SearchOptions.__annotations__, "k", "candidates", "where"})
+        rerank, group, hybrid = options.get("rerank"), options.get("group", "document"), options.get("hybrid", False)
         reranking = Reranking(CrossEncoder.load(rerank)) if isinstance(rerank, str) else rerank
         if isinstance(reranking, CrossEncoder):
             reranking = Reranking(reranking)

@@ -17,6 +17,8 @@ from munjang.text.packing import Packed
 class Network(Protocol):
     """What the engine, the facades and training ask of a model; packed, static, ONNX and transformers ones have it."""
 
+    is_trainable: bool  # whether it can learn here
+
     @property
     def encoder(self) -> TokenEncoder:
         """The part that reads tokens."""

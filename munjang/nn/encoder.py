@@ -179,6 +179,7 @@ class TokenEncoder(nn.Module):
 
     engine = "munjang (packed)"  # who computes it, for people
     is_exported = False  # a graph without weights that could be saved or trained
+    is_static = False  # a look-up without layers
 
     @property
     def own(self) -> "Encoder | None":

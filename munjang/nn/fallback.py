@@ -89,6 +89,8 @@ class TransformersEncoder(TransformersModel):
 class TransformersClassifier(TransformersModel):
     """Packed pairs to logits [B, C]."""
 
+    is_trainable = False  # its head is not ours
+
     def forward(self, batch: Packed) -> Tensor:
         config: Any = self.model.config
         if len(batch.lengths) > 1 and config.get_text_config().pad_token_id is None:

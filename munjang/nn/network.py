@@ -22,6 +22,8 @@ from munjang.text.packing import Packed
 class StaticEncoder(TokenEncoder):
     """Token embeddings without a network (model2vec, StaticEmbedding): a look-up."""
 
+    is_static = True
+
     def __init__(self, weight_VD: Tensor) -> None:
         super().__init__()
         self.embedding = nn.Embedding(weight_VD.shape[0], weight_VD.shape[1], _weight=weight_VD.float().contiguous())
@@ -48,6 +50,9 @@ class StaticEncoder(TokenEncoder):
 
 class EncoderNetwork(nn.Module):
     """Base of the networks that put something behind an encoder."""
+
+    is_trainable = True
+    includes_prompt = True  # whether pooling reads a prompt's tokens too
 
     def __init__(self, encoder: TokenEncoder) -> None:
         super().__init__()

@@ -21,7 +21,6 @@ from munjang import checkpoint
 from munjang.bi_encoder import BiEncoder
 from munjang.errors import InputError
 from munjang.nn.cpu import can_pack
-from munjang.nn.encoder import Encoder
 from munjang.nn.heads import Normalize
 from munjang.nn.network import SentenceNetwork, StaticEncoder
 from munjang.options import option
@@ -64,7 +63,7 @@ class StaticReport:
 def load_teacher(path: str, device: str | None = None, dtype: str | None = None) -> BiEncoder:
     """Load a model to distill, in int8 on a CPU that can: twice as fast, and the student is as good."""
     teacher = BiEncoder.load(path, device, dtype)
-    is_ours = teacher.device.type == "cpu" and isinstance(teacher.network.encoder, Encoder)
+    is_ours = teacher.device.type == "cpu" and teacher.network.encoder.own is not None
     return BiEncoder.load(path, "cpu", "int8") if dtype is None and is_ours and can_pack(torch.int8) else teacher
 
 
@@ -101,7 +100,7 @@ def distill_static(
 
 
 def _check(teacher: BiEncoder, config: StaticConfig) -> None:
-    if isinstance(teacher.network.encoder, StaticEncoder):
+    if teacher.network.encoder.is_static:
         raise InputError(f"{teacher.model.folder} is static already.")
     if not 1 <= config.dimensions <= teacher.width:
         raise InputError(f"dimensions must be between 1 and the teacher's {teacher.width}, not {config.dimensions}.")

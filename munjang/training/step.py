@@ -18,7 +18,6 @@ import torch
 from torch import Tensor, nn
 
 from munjang.errors import InputError
-from munjang.nn.encoder import Encoder
 from munjang.nn.network import PairNetwork, SentenceNetwork
 from munjang.objectives.base import Objective
 from munjang.text.packing import Packed, join
@@ -146,9 +145,9 @@ class Step:
             states_TD: Tensor = network.encoder(batch)
             return states_TD
         if needs == "layers":
-            assert isinstance(network, SentenceNetwork)
-            assert isinstance(network.encoder, Encoder)
-            return torch.stack([network.head(states, batch) for states in network.encoder.layers(batch)[1:]], dim=1)
+            encoder = network.encoder.own
+            assert encoder is not None
+            return torch.stack([network.head(states, batch) for states in encoder.layers(batch)[1:]], dim=1)
         outputs: Tensor = network(batch)
         return outputs
 
@@ -160,8 +159,9 @@ class Step:
     def _with_words(self, objective: Objective, known: dict[str, Tensor]) -> dict[str, Tensor]:
         if "words" not in objective.extras:
             return known
-        assert isinstance(self.network.encoder, Encoder)
-        return {**known, "words": self.network.encoder.embeddings.word.weight}
+        words = self.network.encoder.table
+        assert words is not None
+        return {**known, "words": words.weight}
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import torch
 
@@ -38,6 +38,33 @@ from munjang.training.trainee import Holder, Trainee
 Data = str | os.PathLike[str] | Examples | Dataset | Sequence[Dataset]
 
 
+@overload
+def train(
+    model: BiEncoder,
+    data: Data,
+    objective: str = ...,
+    config: TrainConfig | None = ...,
+    options: Mapping[str, Any] | None = ...,
+    reading: Mapping[str, Any] | None = ...,
+) -> BiEncoder: ...
+@overload
+def train(
+    model: CrossEncoder,
+    data: Data,
+    objective: str = ...,
+    config: TrainConfig | None = ...,
+    options: Mapping[str, Any] | None = ...,
+    reading: Mapping[str, Any] | None = ...,
+) -> CrossEncoder: ...
+@overload
+def train(
+    model: str | os.PathLike[str],
+    data: Data,
+    objective: str = ...,
+    config: TrainConfig | None = ...,
+    options: Mapping[str, Any] | None = ...,
+    reading: Mapping[str, Any] | None = ...,
+) -> Holder: ...
 def train(
     model: Holder | str | os.PathLike[str],
     data: Data,

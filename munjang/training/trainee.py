@@ -41,12 +41,12 @@ class Trainee:
         if model._engine.replicas is not None and model._engine.replicas.others:
             raise InputError("A model on several devices can't be trained; load it on one (torchrun starts several).")
         self.model, self.device = model, device
-        self.network: SentenceNetwork | PairNetwork = _in_float32(model).to(device)
-        if not isinstance(self.network, (SentenceNetwork, PairNetwork)):
+        if not model.network.is_trainable:
             raise UnsupportedModel(
-                f"{type(self.network).__name__} is computed by transformers as a whole and is not trained here; "
+                f"{type(model.network).__name__} is computed by another library as a whole and is not trained here; "
                 "CrossEncoder.create puts a new head on the encoder of any folder."
             )
+        self.network: SentenceNetwork | PairNetwork = _in_float32(model).to(device)
         self.is_cross = isinstance(model, CrossEncoder)
         self.prompts = Prompts(model.prompts, model.default_prompt_name)
         self.tokenizer = copy.copy(model.tokenizer)
@@ -54,9 +54,7 @@ class Trainee:
             layout = self.tokenizer.pair if self.is_cross else self.tokenizer.single
             checkpoint.check_length(model.model, config.max_length, layout.num_special)
             self.tokenizer.max_length = config.max_length
-        encoder = self.network.encoder
-        self.encoder = encoder if isinstance(encoder, Encoder) else None
-        self.pad_id = None if self.encoder is None else self.encoder.shape.pad_id
+        self.encoder, self.pad_id = self.network.encoder.own, self.network.encoder.uncounted_id
         if config.dropout is not None:
             _set_dropout(self.network, config.dropout)
         self.network.train()
@@ -82,7 +80,7 @@ class Trainee:
 
     def skips(self, prompts: Sequence[str]) -> list[int]:
         """Count the leading tokens of each column's texts that pooling leaves out, if the model does so."""
-        if not isinstance(self.network, SentenceNetwork) or self.network.includes_prompt:
+        if self.network.includes_prompt:
             return [0 for _ in prompts]
         return [self.tokenizer.prompt_length(prompt) if prompt else 0 for prompt in prompts]
 
@@ -171,7 +169,7 @@ def _in_float32(model: Holder) -> SentenceNetwork | PairNetwork:
 
 def _set_dropout(network: SentenceNetwork | PairNetwork, probability: float) -> None:
     """Set the dropout of embeddings, attention, feed-forward layers and a cross-encoder's head."""
-    if not isinstance(network.encoder, Encoder):
+    if network.encoder.own is None:
         raise InputError("dropout can be set for encoders that Munjang computes itself only.")
     names: dict[str, Any] = dict.fromkeys(
         ("embedding_dropout", "attention_dropout", "out_dropout", "inner_dropout", "down_dropout"), probability

@@ -121,6 +121,8 @@ class OnnxModel(Rectangle):
 class OnnxNetwork(nn.Module):
     """Base of the two kinds of graphs: what they say of themselves was written beside them."""
 
+    is_trainable = False
+
     def __init__(self, path: Path, facts: Facts, outputs: tuple[str, ...]) -> None:
         super().__init__()
         self.about = facts
