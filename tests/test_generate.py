@@ -150,7 +150,7 @@ def test_a_verb_with_another_summary_is_noticed(monkeypatch: pytest.MonkeyPatch)
     assert stale(ROOT) == ["README.md: commands is out of date; run: make docs FIX=1"]
 
 
-@pytest.mark.parametrize("row", additions.ADDITIONS, ids=lambda row: row[0])
+@pytest.mark.parametrize("row", [row for row in additions.ADDITIONS if row[2]], ids=lambda row: row[0])
 def test_a_table_that_moved_is_noticed(row: tuple[str, str, tuple[tuple[str, str], ...]], copy: Path) -> None:
     path, name = row[2][-1]
     file = copy / path

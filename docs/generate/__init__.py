@@ -5,6 +5,7 @@ To add a part: a function `(root, document) -> Markdown` in a file here and a li
 
 from pathlib import Path
 
+from docs.generate import additions, commands, errors, facts, folders, int8, kinds, objectives, scores, speed
 from docs.generate import additions, commands, errors, facts, folders, int8, objectives, scores, speed, stores
 from docs.generate.part import Block, Fact, Stale
 
@@ -21,6 +22,7 @@ PARTS: tuple[Block | Fact, ...] = (
     Block("map", ("README.md", "CONTRIBUTING.md"), folders.listing),
     Block("additions", ("CONTRIBUTING.md",), additions.table),
     Block("objectives", ("docs/training.md",), objectives.table),
+    Block("kinds", ("docs/training.md",), kinds.table),
     Block("errors", ("docs/guide.md",), errors.fenced),
     Block("int8", ("docs/guide.md",), int8.table),
     Block("stores", ("docs/guide.md",), stores.table),

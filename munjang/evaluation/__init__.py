@@ -37,10 +37,9 @@ __all__ = [
 def evaluate(model: Any, data: Any, kind: str | None = None, **options: Any) -> Report:
     """Measure a BiEncoder or CrossEncoder on a file, a folder or Examples.
 
-    `kind` None: by what the data holds. A folder with qrels is retrieval; two texts are sts with a score, pairs with
-    yes or no, nli with three labels and translation without anything; three texts are triplets. The others have to be
-    named: reranking, clustering, classification, paraphrase_mining. `options` are the fields of `Settings`: columns
-    (texts, label, score), score_range, max_rows, train, first_stage, rerank_weight, prompts...
+    `kind` is a name in KINDS (docs/training.md has a table); None recognises it by what the data holds. `options` are
+    the fields of `Settings`: columns (texts, label, score), score_range, max_rows, train, first_stage, rerank_weight,
+    prompts...
     """
     names = [field.name for field in fields(Settings)]
     for name in options:

@@ -1,4 +1,4 @@
-"""Which kind of evaluation some data is for, by what it holds."""
+"""Recognise which kind of evaluation some data is for, by what it holds."""
 
 import os
 
@@ -9,7 +9,8 @@ from munjang.data.examples import Examples
 from munjang.data.files import STDIN
 from munjang.data.sources import tables
 from munjang.errors import InputError
-from munjang.evaluation.kinds.base import Settings, Source
+from munjang.evaluation.kinds import KINDS
+from munjang.evaluation.kinds.base import Contents, Settings, Source
 from munjang.evaluation.kinds.corpus import Retrieval, find, is_retrieval
 from munjang.evaluation.kinds.rows import read_rows
 
@@ -17,17 +18,25 @@ HOW = "give --kind (kind=)"
 
 
 def recognise(source: "Source | Retrieval", settings: Settings) -> tuple[str, "Source | Retrieval"]:
-    """The name of the kind, and the source; or its rows, where they had to be read to tell."""
+    """Return the name of the one kind that fits, and the source; or its rows, where they had to be read to tell."""
+    name, contents, source = _look(source, settings)
+    fitting = [kind for kind, row in KINDS.items() if row.fits is not None and row.fits(contents)]
+    if len(fitting) == 1:
+        return fitting[0], source
+    fit = " and ".join(fitting) or "no kind of evaluation"
+    raise InputError(f"{name}: rows of {_in_words(contents)} fit {fit}; {HOW}.")
+
+
+def _look(source: "Source | Retrieval", settings: Settings) -> tuple[str, Contents, "Source | Retrieval"]:
+    """Return the name and the contents of the data, and the source or its rows."""
     if isinstance(source, Retrieval):
-        return "retrieval", source
+        return source.name, Contents(tables=frozenset({"qrels"})), source
     if isinstance(source, Examples):
-        has_scores = source.scores is not None and settings.label is None
-        return _by_contents(source, len(source.texts), has_scores, source.labels is not None, settings), source
+        return source.name, _contents_of(source, settings), source
     if isinstance(source, (str, os.PathLike)) and os.path.isdir(source):
-        if is_retrieval(source):
-            return "retrieval", source
-        if find(source, "duplicates"):
-            return "paraphrase_mining", source
+        has = {"qrels": is_retrieval(source), "duplicates": find(source, "duplicates") is not None}
+        if any(has.values()):
+            return os.fspath(source), Contents(tables=frozenset(name for name in has if has[name])), source
     if source == STDIN:
         raise InputError(f"Standard input can be read only once, and its kind is not known before; {HOW}.")
     name, columns = _columns(source, settings.format)
@@ -35,36 +44,31 @@ def recognise(source: "Source | Retrieval", settings: Settings) -> tuple[str, "S
     known = {column.strip().lower() for column in columns}
     has_labels = settings.label is not None or bool(known & set(LABEL_COLUMNS))
     has_scores = settings.score is not None or (settings.label is None and bool(known & set(SCORE_COLUMNS)))
-    if num_texts == 2 and has_labels and not has_scores:
+    if num_texts == 2 and has_labels and not has_scores:  # the number of classes tells
         examples = read_rows(source, settings, (2, 2), "labels")
-        return _by_contents(examples, 2, False, True, settings), examples
-    return _by_contents(name, num_texts, has_scores, has_labels, settings), source
+        return name, _contents_of(examples, settings), examples
+    return name, Contents(num_texts, has_scores, has_labels, None, settings.train is not None), source
 
 
-def _by_contents(data: Examples | str, num_texts: int, has_scores: bool, has_labels: bool, settings: Settings) -> str:
-    name = data if isinstance(data, str) else data.name
-    if num_texts >= 3:
-        return "triplets"
-    if num_texts == 2 and has_scores:
-        return "sts"
-    if num_texts == 2 and not has_labels:
-        return "translation"
-    if num_texts == 2 and isinstance(data, Examples) and data.labels is not None:
-        num_classes = max(len(data.label_names), len(np.unique(data.labels)))
-        if num_classes <= 2:
-            return "pairs"
-        if num_classes == 3:
-            return "nli"
-        raise InputError(f"{name}: two texts and {num_classes} classes are no kind that is known by itself; {HOW}.")
-    if has_labels and settings.train is not None:
-        return "classification"
-    if has_labels:
-        raise InputError(f"{name}: a text and its class can be for clustering or classification; {HOW}.")
-    raise InputError(f"{name}: one text a row and nothing said about it; nothing can be measured.")
+def _contents_of(examples: Examples, settings: Settings) -> Contents:
+    num_classes = None
+    if examples.labels is not None:
+        num_classes = max(len(examples.label_names), len(np.unique(examples.labels)))
+    has_scores = examples.scores is not None and settings.label is None
+    has_train = settings.train is not None
+    return Contents(len(examples.texts), has_scores, examples.labels is not None, num_classes, has_train)
+
+
+def _in_words(contents: Contents) -> str:
+    texts = "1 text" if contents.num_texts == 1 else f"{contents.num_texts} texts"
+    if contents.num_classes is not None:
+        return f"{texts} and {contents.num_classes} classes"
+    has = [name for name, is_there in (("scores", contents.has_scores), ("labels", contents.has_labels)) if is_there]
+    return f"{texts} and {' and '.join(has) or 'nothing else'}"
 
 
 def _columns(source: Source, format: str | None) -> tuple[str, list[str]]:
-    """What a table's columns are called; no more of it is read than its head."""
+    """Return a table's name and its columns' names; no more than its head is read."""
     assert not isinstance(source, Examples)
     table = tables(source, format)[0]
     names: list[str] = []

@@ -36,9 +36,12 @@ def test_folders(retrieval: Path) -> None:
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        (["text\tlabel", "a\tx"], "clustering or classification; give --kind"),
-        (["text", "a"], "nothing can be measured"),
-        (["sentence1\tsentence2\tlabel", "a\tb\tw", "a\tb\tx", "a\tb\ty", "a\tb\tz"], "two texts and 4 classes"),
+        (["text\tlabel", "a\tx"], "1 text and labels fit clustering and classification; give --kind"),
+        (["text", "a"], "1 text and nothing else fit no kind of evaluation"),
+        (
+            ["sentence1\tsentence2\tlabel", "a\tb\tw", "a\tb\tx", "a\tb\ty", "a\tb\tz"],
+            "2 texts and 4 classes fit no",
+        ),
         (["x\ty", "a\tb"], "which columns hold the texts"),
     ],
 )

@@ -56,13 +56,26 @@ class Measured:
 
 
 @dataclass(frozen=True)
+class Contents:
+    """What some data holds, by which a kind of evaluation recognises it."""
+
+    num_texts: int = 0  # text columns; 0 in a folder
+    has_scores: bool = False
+    has_labels: bool = False
+    num_classes: int | None = None  # of the labels; None: not counted
+    has_train: bool = False  # rows to train on were given too
+    tables: frozenset[str] = frozenset()  # of a folder: qrels, duplicates
+
+
+@dataclass(frozen=True)
 class Kind:
     """One kind of evaluation. To add one: a file here, and a line in KINDS."""
 
-    purpose: str
-    main: Mapping[str, str]  # the metric that stands for all, for each kind of model that can be measured
+    purpose: str  # its full name, a colon, and the data that it takes
+    main: Mapping[str, str]  # the metric that stands for all, for each type of model that can be measured
     read: Callable[[Any, Settings], Any]  # a file, a folder or Examples, to what `evaluate` takes; it has a length
     evaluate: Callable[[Any, Any, Settings], Measured]
+    fits: Callable[[Contents], bool] | None = None  # recognises data for it; None: it has to be named
 
 
 def kind_of(model: object) -> str:

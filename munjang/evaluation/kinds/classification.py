@@ -3,7 +3,7 @@
 from typing import Any
 
 from munjang.errors import InputError
-from munjang.evaluation.kinds.base import Kind, Measured, Settings, Source, encode_columns
+from munjang.evaluation.kinds.base import Contents, Kind, Measured, Settings, Source, encode_columns
 from munjang.evaluation.kinds.probe import Split, measure_probe, read_split
 
 
@@ -21,4 +21,9 @@ def evaluate(model: Any, data: Split, settings: Settings) -> Measured:
     return measure_probe(train_ND, test_ND, data.train, data.test, settings.seed, "the vectors")
 
 
-KIND = Kind("classification: a text and its class, and rows to train on", {"bi": "accuracy"}, read, evaluate)
+def fits(contents: Contents) -> bool:
+    """Recognise a text and its class."""
+    return contents.num_texts == 1 and contents.has_labels
+
+
+KIND = Kind("classification: a text and its class, and rows to train on", {"bi": "accuracy"}, read, evaluate, fits)

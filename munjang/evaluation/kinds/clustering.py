@@ -6,7 +6,7 @@ import numpy as np
 
 from munjang.data.examples import Examples
 from munjang.errors import InputError
-from munjang.evaluation.kinds.base import Kind, Measured, Settings, Source, encode_columns
+from munjang.evaluation.kinds.base import Contents, Kind, Measured, Settings, Source, encode_columns
 from munjang.evaluation.kinds.rows import read_rows
 from munjang.evaluation.metrics.clustering import agreement
 from munjang.vectors.kmeans import kmeans
@@ -30,4 +30,9 @@ def evaluate(model: Any, examples: Examples, settings: Settings) -> Measured:
     return Measured(metrics, (f"k-means with {num_clusters} clusters, the best of 10 starts, seed {settings.seed}",))
 
 
-KIND = Kind("clustering: a text and its class", {"bi": "v_measure"}, read, evaluate)
+def fits(contents: Contents) -> bool:
+    """Recognise a text and its class, where no rows to train on were given."""
+    return contents.num_texts == 1 and contents.has_labels and not contents.has_train
+
+
+KIND = Kind("clustering: a text and its class", {"bi": "v_measure"}, read, evaluate, fits)

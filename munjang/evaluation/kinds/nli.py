@@ -70,4 +70,5 @@ KIND = Kind(
     {"bi": "accuracy", "cross": "accuracy"},
     read,
     evaluate,
+    lambda contents: contents.num_texts == 2 and not contents.has_scores and contents.num_classes == 3,
 )

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from munjang.data.examples import Examples
-from munjang.evaluation.kinds.base import Kind, Measured, Settings, Source, compare_pairs, is_positive
+from munjang.evaluation.kinds.base import Contents, Kind, Measured, Settings, Source, compare_pairs, is_positive
 from munjang.evaluation.kinds.rows import read_rows
 from munjang.evaluation.metrics.classification import average_precision, best_accuracy, best_f1
 
@@ -36,4 +36,12 @@ def evaluate(model: Any, examples: Examples, settings: Settings) -> Measured:
     return Measured(metrics, tuple(notes))
 
 
-KIND = Kind("pair classification: two texts and yes or no (1 or 0)", {"bi": "ap_cosine", "cross": "ap"}, read, evaluate)
+def fits(contents: Contents) -> bool:
+    """Recognise two texts and two classes."""
+    has_two = contents.num_classes is not None and contents.num_classes <= 2
+    return contents.num_texts == 2 and has_two and not contents.has_scores
+
+
+KIND = Kind(
+    "pair classification: two texts and yes or no (1 or 0)", {"bi": "ap_cosine", "cross": "ap"}, read, evaluate, fits
+)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from munjang.errors import InputError
-from munjang.evaluation.kinds.base import Kind, Measured, Settings, Source, encode_documents, is_positive
+from munjang.evaluation.kinds.base import Contents, Kind, Measured, Settings, Source, encode_documents, is_positive
 from munjang.evaluation.kinds.corpus import find, read_relevances, read_texts
 from munjang.evaluation.kinds.rows import read_rows
 from munjang.evaluation.metrics.classification import average_precision, best_f1
@@ -85,4 +85,9 @@ def _duplicates(name: str, texts: list[str], pairs: list[tuple[str, str]]) -> Du
     return Duplicates(name, list(place_of), found)
 
 
-KIND = Kind("paraphrase mining: two texts and yes or no, all texts mined", {"bi": "ap"}, read, evaluate)
+def fits(contents: Contents) -> bool:
+    """Recognise a folder; rows of pairs are for `pairs`, unless this kind is named."""
+    return "duplicates" in contents.tables and "qrels" not in contents.tables
+
+
+KIND = Kind("paraphrase mining: two texts and yes or no, all texts mined", {"bi": "ap"}, read, evaluate, fits)

@@ -43,4 +43,10 @@ def search(model: "BiEncoder", data: Retrieval, depth: int, settings: Settings) 
     }
 
 
-KIND = Kind("retrieval: a folder with corpus, queries and qrels", {"bi": "ndcg@10"}, read, evaluate)
+KIND = Kind(
+    "retrieval: a folder with corpus, queries and qrels",
+    {"bi": "ndcg@10"},
+    read,
+    evaluate,
+    lambda contents: "qrels" in contents.tables,
+)

@@ -35,4 +35,5 @@ KIND = Kind(
     {"bi": "spearman_cosine", "cross": "spearman"},
     read,
     evaluate,
+    lambda contents: contents.num_texts == 2 and contents.has_scores,
 )

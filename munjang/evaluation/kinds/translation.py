@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from munjang.data.examples import Examples
-from munjang.evaluation.kinds.base import Kind, Measured, Settings, Source, encode_columns
+from munjang.evaluation.kinds.base import Contents, Kind, Measured, Settings, Source, encode_columns
 from munjang.evaluation.kinds.rows import read_rows
 from munjang.types import Floats
 from munjang.vectors.nearest import nearest
@@ -30,4 +30,9 @@ def _accuracy(from_ND: Floats, to_ND: Floats, texts: list[str], progress: bool |
     return float(np.mean([texts[found] == text for found, text in zip(rows_N, texts, strict=True)]))
 
 
-KIND = Kind("translation matching: a text and its translation", {"bi": "accuracy"}, read, evaluate)
+def fits(contents: Contents) -> bool:
+    """Recognise two texts and nothing else."""
+    return contents.num_texts == 2 and not contents.has_scores and not contents.has_labels
+
+
+KIND = Kind("translation matching: a text and its translation", {"bi": "accuracy"}, read, evaluate, fits)

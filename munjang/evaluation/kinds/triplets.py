@@ -25,4 +25,10 @@ def evaluate(model: Any, examples: Examples, settings: Settings) -> Measured:
     return Measured(metrics)
 
 
-KIND = Kind("triplets: anchor, positive and negatives", {"bi": "accuracy_cosine"}, read, evaluate)
+KIND = Kind(
+    "triplets: anchor, positive and negatives",
+    {"bi": "accuracy_cosine"},
+    read,
+    evaluate,
+    lambda contents: contents.num_texts >= 3,
+)
