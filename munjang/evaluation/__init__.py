@@ -59,7 +59,7 @@ def prepare(data: Any, kind: str | None, settings: Settings) -> tuple[str, Any]:
         if limit is not None and limit < 1:
             raise InputError(f"{name} must be at least 1, not {limit}.")
     if settings.rerank_weight is not None and not 0 <= settings.rerank_weight <= 1:
-        raise InputError(f"rerank_weight is a share, 0 to 1, not {settings.rerank_weight}.")
+        raise InputError(f"rerank_weight must be between 0 and 1, not {settings.rerank_weight}.")
     if kind is None:
         kind, data = recognise(data, settings)
     return kind, KINDS[kind].read(data, settings)

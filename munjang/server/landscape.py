@@ -1,4 +1,4 @@
-"""A corpus in two dimensions: principal components, clusters and their words.    N passages, D width, K clusters."""
+"""Draw a corpus in two dimensions, with clusters and their words.    N passages, D dimension, K clusters."""
 
 import re
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Candidates by looking at every row, in blocks.    N rows, Q queries, D components, R rows of a block.
+"""Candidates by looking at every row, in blocks.    N rows, Q queries, D dimension, R rows of a block.
 
 A candidate here is a row that may be among the k nearest: matrix products round differently from block to block, so
 rows that are a hair below the k-th are kept too, and `scoring.rescored` decides.
@@ -12,8 +12,8 @@ from munjang.vectors.similarity import Vectors, unit
 
 BLOCK_SCORES = 1 << 21  # of one block: 8 MB
 MAX_QUERIES = 256  # at a time
-GROUP = 64  # scores
-SLACK = 1e-5  # of the largest score that is possible
+GROUP_SCORES = 64  # whose maximum stands for them
+MAX_ROUNDING = 1e-5  # of the largest score that is possible
 
 
 def candidates(queries_QD: Floats, vectors_ND: Array, lengths_N: Floats, rows: Ints, k: int, metric: str) -> list[Ints]:
@@ -51,9 +51,9 @@ def _candidates(
 
 def _limit(scores_R: Floats, k: int) -> np.float32:
     """A number that at least k scores reach. The k-th best of the maxima of groups is one, and found sooner."""
-    num_groups = len(scores_R) // GROUP
+    num_groups = len(scores_R) // GROUP_SCORES
     if num_groups >= 4 * k:
-        scores_R = scores_R[: num_groups * GROUP].reshape(num_groups, GROUP).max(1)
+        scores_R = scores_R[: num_groups * GROUP_SCORES].reshape(num_groups, GROUP_SCORES).max(1)
     return kth_best(scores_R, k)
 
 
@@ -84,7 +84,7 @@ def rank_scores(products_QR: Vectors, lengths_R: Vectors, metric: str) -> Vector
 def slack(queries_QD: Floats, lengths_N: Floats, metric: str) -> Floats:
     """What rounding may do to a score: a part of the largest numbers that are added up for it."""
     if metric == "cosine":
-        return np.full(len(queries_QD), SLACK, np.float32)
+        return np.full(len(queries_QD), MAX_ROUNDING, np.float32)
     longest = lengths_N.max(initial=0)
     lengths_Q = np.linalg.norm(queries_QD, axis=1)
-    return SLACK * (lengths_Q * longest if metric == "dot" else (lengths_Q + longest) ** 2)
+    return MAX_ROUNDING * (lengths_Q * longest if metric == "dot" else (lengths_Q + longest) ** 2)

@@ -1,4 +1,4 @@
-"""Candidates by looking at every row, on a GPU.    N rows, Q queries, D components, C candidates.
+"""Candidates by looking at every row, on a GPU.    N rows, Q queries, D dimension, C candidates.
 
 As in exact.py, but the vectors are copied once and stay there until rows are added.
 """
@@ -16,7 +16,7 @@ from munjang.vectors.similarity import unit
 
 MIN_ROWS = 20_000  # below, a CPU takes a few milliseconds
 BLOCK_SCORES = 1 << 28  # of one block: 1 GB
-MORE = 32  # candidates beyond k
+NUM_EXTRA_CANDIDATES = 32  # beyond k
 
 
 class OnGpu:
@@ -67,7 +67,7 @@ def _candidates(
     chosen = None if is_all else torch.from_numpy(rows).to(queries.device)
     matrix = vectors_ND if chosen is None else vectors_ND[chosen]
     lengths = lengths if chosen is None else lengths[chosen]
-    count = min(k + MORE, len(rows))
+    count = min(k + NUM_EXTRA_CANDIDATES, len(rows))
 
     def score(some_QD: Any, all_ND: Any) -> Any:
         return rank_scores(some_QD @ all_ND.float().T, lengths, metric)

@@ -11,7 +11,7 @@ from munjang.tasks.nouns import composed, has_hangul, nouns
 from munjang.text.terms import WORD, terms
 
 Terms = tuple[tuple[str, float], ...]
-POOL = 3  # so many times as many terms are looked at as are kept
+POOL_FACTOR = 3  # terms that are looked at for each one that is kept
 NOUN = "noun"  # begins a number that stands for a Korean noun
 
 # Words that every English text has; of Korean, particles and endings never come out of `terms`.
@@ -40,7 +40,7 @@ def terms_of(
     names: dict[str, str] = {}
     numbered = iter(_numbered(list(chain.from_iterable(groups)), names, progress))
     words = {number: noun for noun, number in names.items()}
-    found = class_terms([[next(numbered) for _ in group] for group in groups], POOL * top, max_words=max_words)
+    found = class_terms([[next(numbered) for _ in group] for group in groups], POOL_FACTOR * top, max_words=max_words)
     shown = [
         [(" ".join(words.get(word, word) for word in term.split(" ")), weight) for term, weight in row] for row in found
     ]

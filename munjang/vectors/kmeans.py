@@ -1,4 +1,4 @@
-"""k-means: points to k clusters, by Lloyd's algorithm from k-means++ seeds.    N points, K clusters, D width."""
+"""k-means: points to k clusters, by Lloyd's algorithm from k-means++ seeds.    N points, K clusters, D dimension."""
 
 from dataclasses import dataclass
 

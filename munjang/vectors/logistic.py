@@ -1,4 +1,4 @@
-"""Logistic regression by L-BFGS, the probe that is put on frozen vectors.    N rows, D width, C classes.
+"""Logistic regression by L-BFGS, the probe that is put on frozen vectors.    N rows, D dimension, C classes.
 
 The loss is scikit-learn's: the sum of the rows' losses times `cost`, plus half the squared weights; the bias is free.
 """

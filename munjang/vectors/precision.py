@@ -1,4 +1,4 @@
-"""Vectors in fewer bits: float32, float16, int8, uint8, and one bit a component.    B texts, D width.
+"""Vectors in fewer bits: float32, float16, int8, uint8, and one bit a component.    B texts, D dimension.
 
 int8 and uint8 spread the range of each component, which is measured once over many texts and kept with the model,
 over 256 steps. The range of the batch at hand would give the same text another code in every batch. A range for each
@@ -31,7 +31,7 @@ PRECISIONS: dict[str, Callable[[Floats, Floats], Array]] = {
 NEEDS_RANGES = ("int8", "uint8")
 
 
-def check(precision: str, ranges_2D: Floats | None, width: int) -> None:
+def check(precision: str, ranges_2D: Floats | None, dimension: int) -> None:
     """Refuse an unknown precision, and int8 without usable ranges, before any text is encoded."""
     if precision not in PRECISIONS:
         raise unknown("precision", precision, PRECISIONS)
@@ -42,18 +42,18 @@ def check(precision: str, ranges_2D: Floats | None, width: int) -> None:
             f"precision={precision!r} needs the range of each component: call model.calibrate(texts) once with a few "
             "thousand typical texts (model.save keeps it), or give ranges=array of shape [2, D]."
         )
-    if ranges_2D.ndim != 2 or len(ranges_2D) != 2 or ranges_2D.shape[1] < width:
-        raise InputError(f"The ranges should have the shape [2, {width}], not {list(ranges_2D.shape)}.")
+    if ranges_2D.ndim != 2 or len(ranges_2D) != 2 or ranges_2D.shape[1] < dimension:
+        raise InputError(f"The ranges should have the shape [2, {dimension}], not {list(ranges_2D.shape)}.")
     if not np.isfinite(ranges_2D).all() or (ranges_2D[0] > ranges_2D[1]).any():
         raise InputError("The ranges should be the smallest and the largest value of each component, in that order.")
 
 
 def quantize(vectors_BD: Floats, precision: str, ranges_2D: Floats | None) -> Array:
     """The vectors in another precision; ranges of wider vectors are cut to these."""
-    width = vectors_BD.shape[1]
-    check(precision, ranges_2D, width)
-    ranges = np.zeros((2, width), np.float32) if ranges_2D is None else ranges_2D
-    return PRECISIONS[precision](vectors_BD, ranges[:, :width])
+    dimension = vectors_BD.shape[1]
+    check(precision, ranges_2D, dimension)
+    ranges = np.zeros((2, dimension), np.float32) if ranges_2D is None else ranges_2D
+    return PRECISIONS[precision](vectors_BD, ranges[:, :dimension])
 
 
 def measure(vectors_BD: Floats, one_range: bool = False) -> Floats:

@@ -85,7 +85,7 @@ def test_share_of_a_re_ranker(make: Callable[..., Path], tiny_bert: Path, tmp_pa
         out = tmp_path / f"{share}.json"
         assert main([*asked, "--rerank-weight", share, "--json", str(out), "--quiet"]) == 0
         (record,) = json.loads(out.read_text(encoding="utf-8"))
-        assert any(f"a share of {share} in the order" in note for note in record["notes"])
+        assert any(f"a weight of {share} in the order" in note for note in record["notes"])
         assert (record["metrics"]["map"] == record["metrics"]["before_map"]) or share == "0.5"
 
 
@@ -136,7 +136,7 @@ def test_files_of_one_name_keep_their_paths(tiny_bert: Path, sts: Path, capsys: 
         (["--json", "no/such/folder/out.json"], "The folder no/such/folder doesn't exist"),
         (["--html", "."], "is a folder; give the name of a file"),
         (["--candidates", "0"], "candidates must be at least 1"),
-        (["--rerank-weight", "1.2"], "rerank_weight is a share, 0 to 1, not 1.2"),
+        (["--rerank-weight", "1.2"], "rerank_weight must be between 0 and 1, not 1.2"),
         (["--truncate-dim", "999"], "--truncate-dim must be between 1 and 32"),
         (["--kind", "clustering"], "which column"),
         (["--kind", "retrieval"], "a folder with corpus, queries and qrels is needed"),

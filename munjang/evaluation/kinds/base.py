@@ -1,4 +1,4 @@
-"""What a kind of evaluation is: how its data is read, and what is measured of a model on it.    N rows, D width."""
+"""What a kind of evaluation is: how its data is read, and what is measured of a model on it.    N rows, D dimension."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -19,7 +19,18 @@ if TYPE_CHECKING:  # what only reads needs no torch
     Model: TypeAlias = BiEncoder | CrossEncoder
 
 Source: TypeAlias = str | os.PathLike[str] | Examples
-POSITIVE = ("1", "1.0", "true", "yes", "positive", "duplicate", "paraphrase", "equivalent", "relevant", "similar")
+POSITIVE_LABELS = (
+    "1",
+    "1.0",
+    "true",
+    "yes",
+    "positive",
+    "duplicate",
+    "paraphrase",
+    "equivalent",
+    "relevant",
+    "similar",
+)
 
 
 @dataclass(frozen=True)
@@ -38,7 +49,7 @@ class Settings:
     max_train_rows: int | None = None  # so many of them, drawn by `seed`: many files are sorted by class
     first_stage: "BiEncoder | None" = None  # which finds the candidates that are ranked again
     candidates: int = 100
-    rerank_weight: float | None = None  # the re-ranker's share of the order, 0 to 1; None: what its folder states, or 1
+    rerank_weight: float | None = None  # of the re-ranker in the order, 0 to 1; None: what its folder states, or 1
     prompt: str | None = None  # before texts that are compared with each other
     query_prompt: str | None = None  # None: the model's own
     document_prompt: str | None = None
@@ -142,5 +153,5 @@ def is_positive(examples: Examples) -> Bools:
         found = ", ".join(examples.label_names[:6]) or str(np.unique(labels)[:6].tolist())
         raise InputError(f"{examples.name}: this needs two classes, yes and no, and there are more: {found}.")
     names = [name.strip().lower() for name in examples.label_names]
-    known = [place for place, name in enumerate(names) if name in POSITIVE]
+    known = [place for place, name in enumerate(names) if name in POSITIVE_LABELS]
     return np.asarray(labels == (known[0] if len(known) == 1 else 1), np.bool_)

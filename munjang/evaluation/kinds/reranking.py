@@ -2,7 +2,7 @@
 
 Candidates come with the data (rows of query, positive and negatives; rows of query, document and yes or no; a table
 `candidates` in a retrieval folder: query id, document id, the retrieval's score), or a first stage finds them in the
-folder's corpus. The order is the model's, or that of the model and the retrieval together, by share, as in an index.
+folder's corpus. The order is the model's, or that of the model and the retrieval together, by weight, as in an index.
 """
 
 import os
@@ -30,7 +30,7 @@ from munjang.evaluation.metrics.ranking import rank_metrics
 from munjang.vectors.similarity import PAIRWISE
 
 Run = dict[str, dict[str, float]]  # scores by query id and document id
-WHOLE = 1_000_000  # longer than any list of candidates
+MAX_CANDIDATES = 1_000_000  # longer than any list of candidates
 
 
 @dataclass(frozen=True)
@@ -83,40 +83,40 @@ def evaluate(model: Any, candidates: Candidates, settings: Settings) -> Measured
         before = {f"before_{name}": value for name, value in _metrics(data, retrieved).items()}
     if documents is None:
         raise InputError(f"{data.name} has no candidates: a bi-encoder has to find them, --first-stage MODEL.")
-    share, note = _share(model, data, retrieved, settings)
+    weight, note = _weight(model, data, retrieved, settings)
     notes += [note] if note else []
-    run = _run(model, data, documents, settings, is_added=share < 1)
-    if retrieved is not None and share < 1:
-        run = {query: _added(found, retrieved[query], share) for query, found in run.items()}
+    run = _run(model, data, documents, settings, is_added=weight < 1)
+    if retrieved is not None and weight < 1:
+        run = {query: _added(found, retrieved[query], weight) for query, found in run.items()}
     return Measured(_metrics(data, run) | before, tuple(notes))
 
 
-def _share(model: Any, data: Retrieval, retrieved: Run | None, settings: Settings) -> tuple[float, str]:
+def _weight(model: Any, data: Retrieval, retrieved: Run | None, settings: Settings) -> tuple[float, str]:
     """Of the model in the final order: as set, else as its folder states; and what a reader should know of it."""
     set_to = settings.rerank_weight
-    share = set_to if set_to is not None else model.rerank_weight if kind_of(model) == "cross" else 1.0
-    if share == 1:
+    weight = set_to if set_to is not None else model.rerank_weight if kind_of(model) == "cross" else 1.0
+    if weight == 1:
         return 1.0, ""
     if retrieved is not None:
-        return share, f"the re-ranker has a share of {share:g} in the order, the retrieval the rest"
+        return weight, f"the re-ranker has a weight of {weight:g} in the order, the retrieval the rest"
     if set_to is not None:
         raise InputError(
-            f"rerank_weight {set_to:g} leaves a share to the retrieval, and {data.name} has no scores of one; "
+            f"rerank_weight {set_to:g} leaves weight to the retrieval, and {data.name} has no scores of one; "
             "--first-stage MODEL gives them."
         )
-    return 1.0, f"the re-ranker alone: it asks for a share of {share:g}, but there is no retrieval to have the rest"
+    return 1.0, f"the re-ranker alone: it asks for a weight of {weight:g}, but there is no retrieval to have the rest"
 
 
-def _added(found: dict[str, float], retrieved: dict[str, float], share: float) -> dict[str, float]:
+def _added(found: dict[str, float], retrieved: dict[str, float], weight: float) -> dict[str, float]:
     """One query's candidates by both scores."""
     from munjang.index.rerank import added  # torch comes with it: not for what only reads
 
-    both = added(np.array(list(found.values())), np.array([retrieved[name] for name in found]), share)
+    both = added(np.array(list(found.values())), np.array([retrieved[name] for name in found]), weight)
     return dict(zip(found, both.tolist(), strict=True))
 
 
 def _metrics(data: Retrieval, run: Run) -> dict[str, float]:
-    whole = rank_metrics(data.relevances, run, [WHOLE], ["map"])[f"map@{WHOLE}"]
+    whole = rank_metrics(data.relevances, run, [MAX_CANDIDATES], ["map"])[f"map@{MAX_CANDIDATES}"]
     return {"map": whole, **rank_metrics(data.relevances, run, [10], ["mrr", "ndcg"])}
 
 

@@ -12,7 +12,7 @@ from munjang.vectors.nearest import nearest
 if TYPE_CHECKING:
     from munjang.bi_encoder import BiEncoder
 
-AT = (1, 3, 5, 10, 100)
+DEPTHS = (1, 3, 5, 10, 100)  # at which rankings are measured
 
 
 def read(source: Any, settings: Settings) -> Retrieval:
@@ -26,8 +26,8 @@ def read(source: Any, settings: Settings) -> Retrieval:
 
 def evaluate(model: Any, data: Retrieval, settings: Settings) -> Measured:
     """nDCG, MAP, MRR, recall and precision at several depths."""
-    run = search(model, data, max(AT), settings)
-    return Measured(rank_metrics(data.relevances, run, AT), (*data.notes, f"{len(data.corpus):,} documents"))
+    run = search(model, data, max(DEPTHS), settings)
+    return Measured(rank_metrics(data.relevances, run, DEPTHS), (*data.notes, f"{len(data.corpus):,} documents"))
 
 
 def search(model: "BiEncoder", data: Retrieval, depth: int, settings: Settings) -> dict[str, dict[str, float]]:

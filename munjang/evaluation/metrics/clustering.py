@@ -44,5 +44,5 @@ def _share(information: float, entropy: float) -> float:
     return min(information / entropy, 1.0) if entropy else 1.0  # one class alone can't be mixed
 
 
-def _entropy(shares: Doubles) -> float:
-    return float(-np.sum(shares * np.log(shares))) if len(shares) > 1 else 0.0
+def _entropy(fractions: Doubles) -> float:
+    return float(-np.sum(fractions * np.log(fractions))) if len(fractions) > 1 else 0.0

@@ -7,7 +7,7 @@
 >>> classifier.predict(["What a lovely day"])
 ['+']
 
-N rows, D width, C classes.
+N rows, D dimension, C classes.
 """
 
 import os
@@ -158,17 +158,17 @@ def _are_texts(items: Any) -> bool:
     return isinstance(items, str) or has_texts(items)
 
 
-def _vectors(items: Any, model: BiEncoder | None, width: int | None, progress: bool | None) -> Floats:
-    """Vectors of texts, or ready ones, checked: of the width that the model or the head has."""
+def _vectors(items: Any, model: BiEncoder | None, dimension: int | None, progress: bool | None) -> Floats:
+    """Encode texts, or check that ready vectors have the dimension of the model or the head."""
     if _are_texts(items):
         texts = as_texts(items)
-        if not texts and width is not None:  # nothing may be vectors too
-            return np.zeros((0, width), np.float32)
+        if not texts and dimension is not None:  # nothing may be vectors too
+            return np.zeros((0, dimension), np.float32)
         if model is None:
             raise InputError("Texts need a model; give one, or ready vectors.")
         return check_vectors(model.encode(texts, progress=progress), "vectors of the texts")
     vectors_ND = check_vectors(items, "vectors")
-    wanted = width if width is not None else None if model is None else model.dimension
+    wanted = dimension if dimension is not None else None if model is None else model.dimension
     if wanted is not None:
         check_dimension(vectors_ND, wanted, "vectors")
     return vectors_ND

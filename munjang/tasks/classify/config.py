@@ -27,7 +27,7 @@ class ClassifyConfig:
     )
     cost: float | None = option("how much examples weigh against small weights (default: best on held-out rows)", None)
     num_folds: int | None = option("parts held out in turn, 0: none (default: 5; few_shot 3)", None)
-    min_accuracy: float | None = option("abstain where fewer answers than this share would be right", None)
+    min_accuracy: float | None = option("abstain where a smaller fraction of the answers would be right", None)
     num_pairs: int = option("few_shot: partners of each text with its label, and as many without", 5)
     epochs: float = option("few_shot: how often pairs are seen", 1.0)
     batch_size: int = option("few_shot: pairs of a batch", 16)
@@ -43,7 +43,7 @@ class ClassifyConfig:
         if self.num_folds is not None and (self.num_folds < 0 or self.num_folds == 1):
             raise InputError(f"num_folds is 0, or at least 2 to hold one part out, not {self.num_folds}.")
         if self.min_accuracy is not None and not 0 < self.min_accuracy <= 1:
-            raise InputError(f"min_accuracy is a share, over 0 and up to 1, not {self.min_accuracy}.")
+            raise InputError(f"min_accuracy must be above 0 and at most 1, not {self.min_accuracy}.")
         for name in ("num_pairs", "batch_size"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} must be at least 1, not {getattr(self, name)}.")

@@ -22,7 +22,7 @@ Loader = Callable[[str | os.PathLike[str]], BiEncoder]
 FORMAT = 1
 FACTS, NUMBERS, ENCODER = "classifier.json", "head.safetensors", "encoder"
 SHAPES = {"weights": 2, "bias": 1, "scale": 1, "offset": 1}
-PLAIN = ("labels", "threshold", "is_multi_label", "method", "fingerprint", "is_unit", "report")  # as JSON holds them
+JSON_FIELDS = ("labels", "threshold", "is_multi_label", "method", "fingerprint", "is_unit", "report")
 
 
 def check_place(folder: Path, replace: bool) -> None:
@@ -59,7 +59,7 @@ def load(folder: Path, model: BiEncoder | None, load_model: Loader) -> tuple[dic
             f"({model.fingerprint[:12]}). Load it without a model, or fit a classifier on this one."
         )
     fields = {
-        **{name: facts[name] for name in PLAIN},
+        **{name: facts[name] for name in JSON_FIELDS},
         "labels": tuple(facts["labels"]),
         "head": Head(numbers["weights"], numbers["bias"]),
         "calibration": Calibration(numbers["scale"], numbers["offset"]),
@@ -78,7 +78,7 @@ def _write(made: Path, fields: dict[str, Any], model: BiEncoder | None, with_mod
     if with_model and model is not None:
         model.save(made / ENCODER)
     facts = {"format": FORMAT, "model": ENCODER if with_model else _place(model)}
-    facts |= {name: fields[name] for name in PLAIN} | {"labels": list(fields["labels"])}
+    facts |= {name: fields[name] for name in JSON_FIELDS} | {"labels": list(fields["labels"])}
     # in ASCII: a label may hold half of a surrogate pair
     (made / FACTS).write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
 
@@ -102,7 +102,7 @@ def _read(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         raise CheckpointError(f"{folder} was written by a newer version of Munjang; update this one.")
     shapes = {name: numbers[name].ndim for name in SHAPES if name in numbers}
     sizes = {len(value) for value in numbers.values()} | {len(facts.get("labels", ()))}
-    if {*PLAIN, "model"} - facts.keys() or shapes != SHAPES or len(sizes) != 1:
+    if {*JSON_FIELDS, "model"} - facts.keys() or shapes != SHAPES or len(sizes) != 1:
         raise CheckpointError(f"{folder}: {FACTS} and {NUMBERS} are damaged, or not of one classifier; copy it again.")
     return facts, numbers
 

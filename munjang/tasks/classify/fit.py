@@ -1,6 +1,6 @@
 """Fitting a classifier: rows are held out in turn to choose, calibrate and report; then it learns from all of them.
 
-N rows, D width, C classes.
+N rows, D dimension, C classes.
 """
 
 import warnings
@@ -17,7 +17,7 @@ from munjang.tasks.classify import calibration, linear_head
 from munjang.tasks.classify.calibration import Calibration
 from munjang.tasks.classify.config import ClassifyConfig
 from munjang.tasks.classify.few_shot import fine_tune
-from munjang.tasks.classify.linear_head import NEVER, Head
+from munjang.tasks.classify.linear_head import NO_FOLD, Head
 from munjang.tasks.classify.report import as_rows, confidences, measure
 from munjang.tasks.classify.targets import Targets
 from munjang.training.config import TrainConfig
@@ -25,7 +25,7 @@ from munjang.types import Bools, Doubles, Floats, Ints
 from munjang.vectors.logistic import COSTS
 
 DEFAULT_COST = 1.0  # scikit-learn's, where nothing can be held out to choose by
-MANY = 0.5  # of the probability that a text has one of several labels
+MULTI_LABEL_THRESHOLD = 0.5  # of the probability that a text has one of several labels
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def fit_all(
     _check_threshold(targets, config, fold_N, others)
     costs = COSTS if config.cost is None else (config.cost,)
     by_cost = _held_out(texts, vectors_ND, targets, model, config, fold_N, costs, progress)
-    is_held = fold_N != NEVER
+    is_held = fold_N != NO_FOLD
     has_held = bool(is_held.any())
     cost = linear_head.best_cost(by_cost, has_NC, is_multi_label) if has_held else config.cost or DEFAULT_COST
     trained = None
@@ -77,7 +77,13 @@ def fit_all(
     head = linear_head.fit(vectors_ND, has_NC, cost, is_multi_label)
     report["cost"] = cost
     if not has_held:
-        return Fitted(head, calibration.none(len(targets.names)), MANY if is_multi_label else 0.0, trained, report)
+        return Fitted(
+            head,
+            calibration.none(len(targets.names)),
+            MULTI_LABEL_THRESHOLD if is_multi_label else 0.0,
+            trained,
+            report,
+        )
     held = HeldOut(by_cost[cost][is_held], has_NC[is_held], fold_N[is_held])
     found = calibration.fit(held.logits_NC, held.has_NC, config.calibration, is_multi_label)
     probabilities_NC = calibration.cross_fitted(
@@ -97,13 +103,13 @@ def _check_threshold(targets: Targets, config: ClassifyConfig, fold_N: Ints, oth
     given = "min_accuracy" if others is None else "others"
     if targets.is_multi_label:
         raise InputError(f"With several labels a text the threshold is the one with the best F1; leave {given} out.")
-    if not (fold_N != NEVER).any():
+    if not (fold_N != NO_FOLD).any():
         raise InputError(f"{given} sets a threshold on held-out rows; give two examples of a label, and num_folds.")
 
 
 def _folds(targets: Targets, config: ClassifyConfig) -> Ints:
     if not config.folds:
-        return np.full(len(targets.has_NC), NEVER)
+        return np.full(len(targets.has_NC), NO_FOLD)
     return linear_head.fold_rows(targets.has_NC, config.folds, config.seed)
 
 
@@ -119,14 +125,14 @@ def _held_out(
 ) -> dict[float, Doubles]:
     """Logits of held-out rows; few_shot trains an encoder without them, as one that has seen them would flatter."""
     found = {cost: np.full(targets.has_NC.shape, np.nan) for cost in costs}
-    folds = np.unique(fold_N[fold_N != NEVER]).tolist()
+    folds = np.unique(fold_N[fold_N != NO_FOLD]).tolist()
     with Progress(len(folds), "held-out parts", progress) as bar:
         for fold in folds:
-            here = np.where(fold_N == fold, 0, NEVER)
+            here = np.where(fold_N == fold, 0, NO_FOLD)
             if config.method == "few_shot":
                 assert texts is not None
                 assert model is not None
-                learned = np.flatnonzero(here == NEVER)
+                learned = np.flatnonzero(here == NO_FOLD)
                 some = [texts[row] for row in learned.tolist()]
                 training = _training(config, model, progress)
                 encoder = fine_tune(model, some, targets.has_NC[learned], training, config.num_pairs)
@@ -154,7 +160,7 @@ def _threshold(
 ) -> float:
     if is_multi_label:
         best = best_f1(probabilities_NC.ravel(), has_NC.ravel()).threshold
-        return MANY if np.isnan(best) else best
+        return MULTI_LABEL_THRESHOLD if np.isnan(best) else best
     confidence_N, right_N = confidences(probabilities_NC, has_NC, False)
     least = 0.0
     if config.min_accuracy is not None:

@@ -1,4 +1,4 @@
-"""A linear head on vectors: logistic regression, for one label a text or several.    N rows, D width, C classes."""
+"""A linear head on vectors: logistic regression, for one label a text or several.    N rows, D dimension, C classes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from munjang.types import Bools, Doubles, Floats, Ints
 from munjang.vectors import logistic
 
 MAX_FOLDED = 10_000  # rows; of more, one fold alone tells enough
-NEVER = -1  # the fold of rows that are always learned from
+NO_FOLD = -1  # the fold of rows that are always learned from
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def fit(
 
 
 def fold_rows(targets_NC: Bools, num_folds: int, seed: int = 0) -> Ints:
-    """The fold in which each row is held out, every class spread evenly; NEVER for the only row of a class.
+    """The fold in which each row is held out, every class spread evenly; NO_FOLD for the only row of a class.
 
     A row of several labels is counted as one of its rarest.
     """
@@ -51,7 +51,7 @@ def fold_rows(targets_NC: Bools, num_folds: int, seed: int = 0) -> Ints:
     rarest_N = np.where(targets_NC, counts_C, len(targets_NC) + 1).argmin(1)
     rarest_N[~targets_NC.any(1)] = targets_NC.shape[1]  # rows without labels are a class of their own here
     shuffled = np.random.default_rng(seed).permutation(len(targets_NC))
-    fold_N = np.full(len(targets_NC), NEVER)
+    fold_N = np.full(len(targets_NC), NO_FOLD)
     start = 0  # the next class begins where the last one ended, so that folds are of one size
     for number in np.unique(rarest_N):
         rows = shuffled[rarest_N[shuffled] == number]
@@ -59,7 +59,7 @@ def fold_rows(targets_NC: Bools, num_folds: int, seed: int = 0) -> Ints:
             fold_N[rows] = (start + np.arange(len(rows))) % num_folds
             start += len(rows)
     if len(fold_N) > MAX_FOLDED:
-        fold_N[fold_N > 0] = NEVER
+        fold_N[fold_N > 0] = NO_FOLD
     return fold_N
 
 
@@ -68,7 +68,7 @@ def held_out_logits(
 ) -> dict[float, Doubles]:
     """For each cost, logits of the rows by heads that have not seen them; NaN for rows that are never held out."""
     found = {cost: np.full(targets_NC.shape, np.nan) for cost in costs}
-    for fold in np.unique(fold_N[fold_N != NEVER]):
+    for fold in np.unique(fold_N[fold_N != NO_FOLD]):
         held_N = fold_N == fold
         head: Head | None = None
         for cost in costs:
@@ -106,7 +106,7 @@ def _one_of_all(vectors_ND: Floats, labels_N: Ints, cost: float, start: Head | N
 
 def _yes_or_no(vectors_ND: Floats, target_N: Bools, cost: float) -> tuple[Floats, float]:
     if target_N.all() or not target_N.any():  # nothing tells yes from no: how often it was, as if half a row more
-        share = (target_N.sum() + 0.5) / (len(target_N) + 1)
-        return np.zeros(vectors_ND.shape[1], np.float32), float(np.log(share / (1 - share)))
+        frequency = (target_N.sum() + 0.5) / (len(target_N) + 1)
+        return np.zeros(vectors_ND.shape[1], np.float32), float(np.log(frequency / (1 - frequency)))
     found = logistic.fit(vectors_ND, target_N.astype(np.int64), cost)
     return found.weights_CD[0].numpy(), float(found.bias_C[0])

@@ -1,4 +1,4 @@
-"""Clustering: texts or vectors into groups, by one of four methods.    N rows, D width, K clusters.
+"""Clustering: texts or vectors into groups, by one of four methods.    N rows, D dimension, K clusters.
 
 >>> from munjang import BiEncoder
 >>> from munjang.tasks.cluster import ClusterConfig, cluster
@@ -18,13 +18,13 @@ from munjang.bi_encoder import BiEncoder
 from munjang.errors import InputError, MissingExtra, unknown
 from munjang.tasks.cluster.community import communities
 from munjang.tasks.cluster.config import ClusterConfig
-from munjang.tasks.paraphrases.neighbours import ROUNDING, components, neighbours
+from munjang.tasks.paraphrases.neighbours import MAX_ROUNDING, components, neighbours
 from munjang.tasks.vectors import unit_vectors
 from munjang.types import Floats, Ints
 from munjang.vectors.kmeans import kmeans, nearest_centres
 
-MAX_AT_ONCE = 15_000  # rows of a component: scikit-learn takes 22 bytes for each of their distances, 5 GB
-KMEANS_SCORES = 1 << 28  # distances of one start: 1 GB
+MAX_COMPONENT_ROWS = 15_000  # rows of a component: scikit-learn takes 22 bytes for each of their distances, 5 GB
+MAX_KMEANS_SCORES = 1 << 28  # distances of one start: 1 GB
 
 
 @dataclass(frozen=True)
@@ -102,10 +102,10 @@ def _kmeans(vectors_ND: Floats, config: ClusterConfig, place: Place) -> Ints:
         raise InputError(
             f"{len(vectors_ND)} texts can't make {count} clusters; num_clusters must lie between 1 and their number."
         )
-    if len(vectors_ND) * count <= KMEANS_SCORES:
+    if len(vectors_ND) * count <= MAX_KMEANS_SCORES:
         return kmeans(vectors_ND, count, config.seed, num_starts=3, progress=place.progress).clusters_N
     # centres from a sample, then every row to its nearest centre
-    chosen = np.random.default_rng(config.seed).permutation(len(vectors_ND))[: max(KMEANS_SCORES // count, count)]
+    chosen = np.random.default_rng(config.seed).permutation(len(vectors_ND))[: max(MAX_KMEANS_SCORES // count, count)]
     some_MD = vectors_ND[np.sort(chosen)]
     centres_KD = kmeans(some_MD, count, config.seed, num_starts=1, progress=place.progress).centres_KD
     return nearest_centres(vectors_ND, centres_KD)
@@ -129,9 +129,10 @@ def _agglomerative(vectors_ND: Floats, config: ClusterConfig, place: Place) -> I
     found, following = np.empty(len(labels), np.int64), 0
     for rows in np.split(order, np.cumsum(np.bincount(labels))[:-1]):
         parts = np.zeros(len(rows), np.int64)
-        if len(rows) > MAX_AT_ONCE:
+        if len(rows) > MAX_COMPONENT_ROWS:
             raise InputError(
-                f"{len(rows):,} texts hang together at the threshold {config.threshold:g}, more than {MAX_AT_ONCE:,}; "
+                f"{len(rows):,} texts hang together at the threshold {config.threshold:g}, "
+                f"more than {MAX_COMPONENT_ROWS:,}; "
                 "raise it, or take linkage single or method communities."
             )
         if len(rows) > 1:
@@ -141,7 +142,7 @@ def _agglomerative(vectors_ND: Floats, config: ClusterConfig, place: Place) -> I
                 n_clusters=None,
                 metric="precomputed",
                 linkage=config.linkage,
-                distance_threshold=1 - config.threshold + ROUNDING,  # it merges below, we merge at it too
+                distance_threshold=1 - config.threshold + MAX_ROUNDING,  # it merges below, we merge at it too
             )
             parts = maker.fit_predict(distances)
         found[rows] = parts + following

@@ -1,4 +1,4 @@
-"""Fast communities: groups of texts near a common one, from the graph of neighbours.    N rows, D width.
+"""Fast communities: groups of texts near a common one, from the graph of neighbours.    N rows, D dimension.
 
 The groups are those of sentence-transformers' `community_detection`: every text with enough neighbours above the
 threshold proposes itself and them as a group, and of groups that overlap the larger one takes the shared texts. There

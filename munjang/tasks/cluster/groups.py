@@ -1,4 +1,4 @@
-"""What a cluster is about: its most typical texts and its own words.    N rows, D width."""
+"""What a cluster is about: its most typical texts and its own words.    N rows, D dimension."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -67,7 +67,7 @@ def keywords(
 def pick_keywords(
     found: Candidates, texts_ND: Floats, phrases_CD: Floats, config: KeywordConfig, progress: bool | None = False
 ) -> list[list[Keyword]]:
-    """Keywords from unit vectors of texts and of candidates.    N texts, C candidates, D width."""
+    """Keywords from unit vectors of texts and of candidates.    N texts, C candidates, D dimension."""
     rows = []
     with Progress(len(texts_ND), "picking keywords", enabled=progress) as counter:
         for text_D, places in zip(texts_ND, found.of_texts, strict=True):

@@ -5,7 +5,7 @@ import numpy as np
 from munjang.types import Bools, Floats, Ints
 from munjang.vectors.nearest import kth_best
 
-NONE = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32))
+NO_PAIRS = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32))
 
 
 class Best:
@@ -45,7 +45,7 @@ class Best:
         return rows[order], columns[order], scores[order]
 
     def _held(self) -> tuple[Ints, Ints, Floats]:
-        rows, columns, scores = (np.concatenate(side) for side in zip(NONE, *self._parts, strict=True))
+        rows, columns, scores = (np.concatenate(side) for side in zip(NO_PAIRS, *self._parts, strict=True))
         return rows, columns, scores
 
     def _raise_floor(self) -> tuple[Ints, Ints, Floats]:

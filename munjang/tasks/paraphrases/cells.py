@@ -1,4 +1,4 @@
-"""Pairs of neighbouring cells only, where looking at all of them would take hours.    A and B rows, D width, K cells.
+"""Compare only vectors of neighbouring cells, where all would take hours.    A and B rows, D dimension, K cells.
 
 The vectors of one side are put into the cells of some of them, and each vector of the other meets the members of the
 cells whose centres are nearest to it. Centres are vectors by chance, not those of k-means: where there are many vectors
@@ -15,11 +15,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from munjang.tasks.paraphrases.scan import LARGE_TILE, TILE, Part, Plan
+from munjang.tasks.paraphrases.scan import GPU_TILE_SHAPE, TILE_SHAPE, Part, Plan
 from munjang.types import Bools, Ids, Ints
 
 NUM_PROBES = 32  # cells that a vector looks into
-ROWS = 16_384  # at a time
+BLOCK_ROWS = 16_384  # vectors whose cells are found at once
 
 
 def cell_tiles(a: Tensor, b: Tensor, num_probes: int = NUM_PROBES) -> Plan:
@@ -33,7 +33,7 @@ def cell_tiles(a: Tensor, b: Tensor, num_probes: int = NUM_PROBES) -> Plan:
     members, first_member = _by_cell(home_B.astype(np.int64), num_cells)
     lookers, first_looker = _by_cell(looks_AP.reshape(-1).astype(np.int64), num_cells)
     lookers //= num_probes
-    height, breadth = TILE.get(a.device.type, LARGE_TILE)
+    height, breadth = TILE_SHAPE.get(a.device.type, GPU_TILE_SHAPE)
 
     def tiles() -> Iterator[tuple[Part, Part]]:
         for cell in range(num_cells):
@@ -57,9 +57,9 @@ def _nearest(vectors: Tensor, centres_KD: Tensor, count: int) -> Ids:
     """The cells whose centres are nearest to each vector, by Euclidean distance."""
     half_K = (centres_KD * centres_KD).sum(1) / 2
     found = np.empty((len(vectors), count), np.int32)
-    for start in range(0, len(vectors), ROWS):
-        closeness = vectors[start : start + ROWS] @ centres_KD.T - half_K
-        found[start : start + ROWS] = closeness.topk(count, dim=1).indices.cpu().numpy()
+    for start in range(0, len(vectors), BLOCK_ROWS):
+        closeness = vectors[start : start + BLOCK_ROWS] @ centres_KD.T - half_K
+        found[start : start + BLOCK_ROWS] = closeness.topk(count, dim=1).indices.cpu().numpy()
     return found
 
 

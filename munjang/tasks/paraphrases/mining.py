@@ -1,4 +1,4 @@
-"""Paraphrase mining: the most similar pairs of one set of texts, or between two.    A and B rows, D width, P pairs.
+"""Paraphrase mining: the most similar pairs of one set of texts, or between two.    A and B rows, D dimension, P pairs.
 
 >>> from munjang import BiEncoder
 >>> from munjang.tasks.paraphrases import paraphrases
@@ -30,10 +30,10 @@ from munjang.types import Floats, Ints
 from munjang.vectors.nearest import NO_PAIRS, Neighbours, nearest, nearest_in_blocks
 from munjang.vectors.similarity import check_same_dimension, dot
 
-MAX_EXACT = {"cpu": 250_000_000_000, "mps": 250_000_000_000}  # scores: some minutes on two cores
-MANY_EXACT = 50_000_000_000_000  # on a GPU
-SAMPLE = 512  # rows, to guess what the worst of the best pairs scores
-SMALL = 4_000_000  # scores: no guess needed
+MAX_EXACT_SCORES = {"cpu": 250_000_000_000, "mps": 250_000_000_000}  # some minutes on two cores
+MAX_EXACT_SCORES_GPU = 50_000_000_000_000  # on a GPU
+NUM_SAMPLE_ROWS = 512  # to guess what the worst of the best pairs scores
+MIN_SCORES_FOR_GUESS = 4_000_000  # below, all pairs are looked at
 
 
 class Pair(NamedTuple):
@@ -121,7 +121,7 @@ def _mine(
     expected = 1.3 * max_pairs
     while True:
         guess = apart(partial(_guess, a, b, expected, max_neighbours))
-        if guess == -math.inf and max_neighbours is not None and len(a) * len(b) > SMALL:
+        if guess == -math.inf and max_neighbours is not None and len(a) * len(b) > MIN_SCORES_FOR_GUESS:
             return _of_nearest(a, b, max_pairs, lowest, max_neighbours, progress)
         floor = max(guess, lowest)
         best = Best(max_pairs, floor, max_neighbours, a is b)
@@ -172,7 +172,7 @@ def prepared(a: Tensor, b: Tensor, floor: float, is_exact: bool | None) -> tuple
 
 def _plan(a: Tensor, b: Tensor, is_exact: bool | None) -> Plan:
     """Every pair, or those of neighbouring cells where there are too many."""
-    limit = MAX_EXACT.get(a.device.type, MANY_EXACT)
+    limit = MAX_EXACT_SCORES.get(a.device.type, MAX_EXACT_SCORES_GPU)
     num_scores = len(a) * len(b) // (2 if a is b else 1)
     if is_exact or (is_exact is None and num_scores <= limit):
         return all_tiles(len(a), len(b), a is b, a.device)
@@ -182,9 +182,9 @@ def _plan(a: Tensor, b: Tensor, is_exact: bool | None) -> Plan:
 def _guess(a: Tensor, b: Tensor, expected: float, max_neighbours: int | None) -> float:
     """A score that about so many pairs reach, from the scores of some rows; minus infinity: all pairs, or nearly."""
     num_scores = len(a) * len(b) // (2 if a is b else 1)
-    if num_scores <= SMALL or expected >= num_scores:
+    if num_scores <= MIN_SCORES_FOR_GUESS or expected >= num_scores:
         return -math.inf
-    rows = np.random.default_rng(0).permutation(len(a))[:SAMPLE]
+    rows = np.random.default_rng(0).permutation(len(a))[:NUM_SAMPLE_ROWS]
     count = expected * len(rows) / len(a) * (2 if a is b else 1)
     count += 10 + 3 * math.sqrt(count)
     num_best = math.ceil(min(len(b), count if max_neighbours is None else max_neighbours + 1))

@@ -1,4 +1,4 @@
-"""The graph of neighbours: which rows score at least a threshold with each other.    N rows, E edges, D width."""
+"""The graph of neighbours: which rows score at least a threshold with each other.    N rows, E edges, D dimension."""
 
 import math
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from munjang.types import Floats, Ints
 from munjang.vectors.similarity import check_same_dimension
 
 MAX_EDGES = 1 << 28  # 12 bytes each, and as much again while they are sorted
-ROUNDING = 1e-6  # the cosine of equal vectors may come out as 0.9999999: at 1.0 they are neighbours all the same
+MAX_ROUNDING = 1e-6  # the cosine of equal vectors may come out as 0.9999999: at 1.0 they are neighbours all the same
 
 
 class TooManyPairs(InputError):
@@ -59,7 +59,7 @@ class _All:
     def add(self, rows_P: Ints, columns_P: Ints, scores_P: Floats) -> None:
         self.num_pairs += len(rows_P)
         if 2 * self.num_pairs > MAX_EDGES:
-            raise TooManyPairs(self.num_pairs, self.floor + ROUNDING)
+            raise TooManyPairs(self.num_pairs, self.floor + MAX_ROUNDING)
         # 4 bytes are enough for a row, and there may be many
         self.parts.append((rows_P.astype(np.int32), columns_P.astype(np.int32), scores_P))
 
@@ -75,7 +75,7 @@ def pairs_above(
     """Every pair of rows, of one set or between two, whose inner product reaches the threshold, in no order."""
     if not math.isfinite(threshold):
         raise InputError(f"The threshold must be a number, not {threshold}.")
-    found, where = _All(threshold - ROUNDING), pick_device(device)
+    found, where = _All(threshold - MAX_ROUNDING), pick_device(device)
     if len(a_ND) and (b_MD is None or len(b_MD)):
         check_same_dimension(a_ND, b_MD)
         a = torch.from_numpy(a_ND).to(where)

@@ -1,4 +1,4 @@
-"""Every pair of rows that scores at least a floor, found tile by tile.    A and B rows, D width, P pairs.
+"""Every pair of rows that scores at least a floor, found tile by tile.    A and B rows, D dimension, P pairs.
 
 Scores are inner products; for cosine the rows have length one. Memory: the vectors, their bounds and a tile a thread.
 """
@@ -18,11 +18,11 @@ from munjang.progress import Progress
 from munjang.tasks.paraphrases.bounds import Bounds
 from munjang.types import Bools, Floats, Ints
 
-TILE = {"cpu": (1024, 4096)}  # rows and columns: what a core's cache holds
-LARGE_TILE = (16_384, 16_384)  # on a GPU
-CHUNK = {"cpu": 512}  # pairs that are looked at in full at once
-LARGE_CHUNK = 1 << 17
-CROWDED = 1 / 64  # a tile with a larger share of candidates is computed in full
+TILE_SHAPE = {"cpu": (1024, 4096)}  # rows and columns: what a core's cache holds
+GPU_TILE_SHAPE = (16_384, 16_384)  # on a GPU
+BLOCK_PAIRS = {"cpu": 512}  # that are scored in full at once
+GPU_BLOCK_PAIRS = 1 << 17
+MAX_CANDIDATE_RATIO = 1 / 64  # a tile with more candidates for its size is computed in full
 
 Part = slice | Tensor  # rows of one side: a run, or a list
 Wanted = Callable[[Ints, Ints], Bools]  # which of these pairs count
@@ -48,7 +48,7 @@ class Plan:
 
 def all_tiles(num_a: int, num_b: int, is_self: bool, device: torch.device) -> Plan:
     """Every row against every row; of a set with itself only the half above the diagonal."""
-    height, breadth = TILE.get(device.type, LARGE_TILE)
+    height, breadth = TILE_SHAPE.get(device.type, GPU_TILE_SHAPE)
 
     def tiles() -> Iterator[tuple[Part, Part]]:
         for row in range(0, num_a, height):
@@ -104,7 +104,7 @@ def _found(
     products = room.product(near.a_AH[rows], near.b_BH[columns])
     flat = room.places(products, floor - near.slack)
     is_exact = near.is_exact
-    if not is_exact and len(flat) > CROWDED * products.numel():
+    if not is_exact and len(flat) > MAX_CANDIDATE_RATIO * products.numel():
         products, is_exact = a_AD[rows] @ b_BD[columns].T, True
         flat = room.places(products, floor)
     i, j = _numbers(rows, flat // products.shape[1]), _numbers(columns, flat % products.shape[1])
@@ -124,7 +124,7 @@ class Room:
     """Memory for the tiles of one thread: fresh pages for each would take as long as the search in them."""
 
     def __init__(self, like: Tensor) -> None:
-        height, breadth = TILE.get(like.device.type, LARGE_TILE)
+        height, breadth = TILE_SHAPE.get(like.device.type, GPU_TILE_SHAPE)
         self.products = torch.empty(height * breadth, dtype=like.dtype, device=like.device)
         self.is_found = np.empty(height * breadth if like.device.type == "cpu" else 0, bool)
 
@@ -150,9 +150,9 @@ class Room:
 def pair_scores(a_AD: Tensor, b_BD: Tensor, rows_P: Ints, columns_P: Ints) -> Floats:
     """The scores of these pairs."""
     scores = np.empty(len(rows_P), np.float32)
-    chunk = CHUNK.get(a_AD.device.type, LARGE_CHUNK)
-    for start in range(0, len(rows_P), chunk):
-        some = slice(start, start + chunk)
+    block_pairs = BLOCK_PAIRS.get(a_AD.device.type, GPU_BLOCK_PAIRS)
+    for start in range(0, len(rows_P), block_pairs):
+        some = slice(start, start + block_pairs)
         i, j = (torch.from_numpy(side[some]).to(a_AD.device) for side in (rows_P, columns_P))
         scores[some] = a_AD.index_select(0, i).mul_(b_BD.index_select(0, j)).sum(1).cpu().numpy()
     return scores

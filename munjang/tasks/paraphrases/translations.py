@@ -1,4 +1,4 @@
-"""Bitext mining: sentences of two languages that translate each other, by margin.    A and B rows, D width, K nearest.
+"""Bitext mining: find sentences that translate each other, by margin.    A and B rows, D dimension, K nearest.
 
 A cosine is high for sentences that are near to everything. The margin puts it in proportion: the cosine of a pair
 divided by the mean of both sentences' cosines with their K nearest neighbours of the other language (Artetxe and

@@ -1,4 +1,4 @@
-"""Items to recommend: in memory, or the documents of an index.    N items, D width, L likes, P candidates."""
+"""Items to recommend: in memory, or the documents of an index.    N items, D dimension, L likes, P candidates."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence

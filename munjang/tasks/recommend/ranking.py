@@ -9,7 +9,7 @@
 >>> [item.id for item in recommend(items, need="집에서 굽는 빵", config=RecommendConfig(k=1))]
 ['bread']
 
-L likes, D width, P candidates. `items` may be an Index too.
+L likes, D dimension, P candidates. `items` may be an Index too.
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -1,6 +1,6 @@
 """Topics changed after they were found: merged, reduced in number, outliers given away, other terms.
 
-Each gives a new model, numbered by size.    N texts, T topics, D width.
+Each gives a new model, numbered by size.    N texts, T topics, D dimension.
 """
 
 from collections.abc import Sequence
@@ -11,8 +11,8 @@ import numpy as np
 
 from munjang.bi_encoder import BiEncoder
 from munjang.errors import InputError
-from munjang.tasks.terms_of_groups import POOL, Terms, terms_of
-from munjang.tasks.topics.model import NONE, TopicModel, build, own_similarity, split
+from munjang.tasks.terms_of_groups import POOL_FACTOR, Terms, terms_of
+from munjang.tasks.topics.model import NO_TOPIC, TopicModel, build, own_similarity, split
 from munjang.tasks.vectors import unit_vectors
 from munjang.types import Floats, Ints
 from munjang.vectors.diversity import marginal
@@ -71,7 +71,7 @@ def reassign_outliers(
 
     Topics move towards what they get: with `vectors` all of `similarity_N` is measured anew, else it is that before.
     """
-    rows = np.flatnonzero(found.topic_of_N == NONE)
+    rows = np.flatnonzero(found.topic_of_N == NO_TOPIC)
     if not len(rows) or not found.topics:
         return found
     if vectors is None and model is None:
@@ -81,7 +81,7 @@ def reassign_outliers(
     outliers = [found.texts[row] for row in rows] if vectors is None else vectors[rows]
     units = unit_vectors(outliers, model)
     given = found.assign(units, None, min_similarity)
-    is_given = given.topic_of_N != NONE
+    is_given = given.topic_of_N != NO_TOPIC
     topic_of_N, similarity_N, sums_TD = found.topic_of_N.copy(), found.similarity_N.copy(), found.sums_TD.copy()
     topic_of_N[rows] = given.topic_of_N
     similarity_N[rows[is_given]] = given.similarity_N[is_given]
@@ -95,7 +95,7 @@ def diversify_terms(found: TopicModel, model: BiEncoder, diversity: float) -> To
     """The same topics with terms that are unlike each other, by maximal marginal relevance; 0 keeps the nearest."""
     found.check_model(model)
     groups = split(found.texts, found.topic_of_N, len(found.topics))
-    pool = terms_of(groups, POOL * found.naming.num_terms, found.naming.max_words)
+    pool = terms_of(groups, POOL_FACTOR * found.naming.num_terms, found.naming.max_words)
     terms = _diverse(pool, found.centres, model, found.naming.num_terms, diversity)
     topics = (replace(topic, terms=each) for topic, each in zip(found.topics, terms, strict=True))
     return replace(found, topics=tuple(topics))
@@ -127,7 +127,7 @@ def _checked(found: TopicModel, vectors: Any) -> Floats | None:
 
 
 def _moved(found: TopicModel, target_T: Ints, vectors_ND: Floats | None) -> TopicModel:
-    moved_T = np.append(target_T, NONE)  # the last one is where -1 looks
+    moved_T = np.append(target_T, NO_TOPIC)  # the last one is where -1 looks
     sums_TD = np.zeros_like(found.sums_TD)
     np.add.at(sums_TD, target_T, found.sums_TD)
     topic_of_N = moved_T[found.topic_of_N]

@@ -22,7 +22,7 @@ class TopicConfig:
     reduce: Literal["pca", "umap", "none"] = option(
         "what vectors are clustered by: principal components, UMAP (needs umap-learn), or themselves", "pca"
     )
-    width: int | None = option("components that are left (default: 50 of pca, 5 of umap)", None)
+    dimension: int | None = option("dimension of the reduced vectors (default: 50 with pca, 5 with umap)", None)
     min_size: int = option("texts of the smallest topic: of HDBSCAN, and on average where k-means finds the number", 10)
     outliers: Literal["keep", "nearest"] = option(
         "texts of no topic: keep them so, or give them to the nearest", "keep"
@@ -33,7 +33,7 @@ class TopicConfig:
     seed: int = option("of k-means and UMAP", 0)
 
     def __post_init__(self) -> None:
-        for name in ("num_topics", "width", "min_size", "num_terms", "max_words"):
+        for name in ("num_topics", "dimension", "min_size", "num_terms", "max_words"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise InputError(f"{name} must be at least 1, not {value}.")

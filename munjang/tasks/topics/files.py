@@ -13,7 +13,7 @@ from safetensors.numpy import load_file, save_file
 from munjang.checkpoint.folders import replacing_folder
 from munjang.data.files import read_lines
 from munjang.errors import CheckpointError, InputError
-from munjang.tasks.topics.model import NONE, Naming, Topic, TopicModel
+from munjang.tasks.topics.model import NO_TOPIC, Naming, Topic, TopicModel
 
 FORMAT = "munjang-topics-1"
 FACTS, TEXTS, VECTORS = "topics.json", "texts.jsonl", "vectors.safetensors"
@@ -87,7 +87,7 @@ def _check(place: Path, found: TopicModel, arrays: dict[str, Any]) -> None:
             f"{place}: {num_texts} texts and {num_topics} topics, but arrays for {len(found.topic_of_N)} and "
             f"{len(found.sums_TD)}; its files are not of one save."
         )
-    if not ((found.topic_of_N >= NONE) & (found.topic_of_N < num_topics)).all():
+    if not ((found.topic_of_N >= NO_TOPIC) & (found.topic_of_N < num_topics)).all():
         raise CheckpointError(f"{place}: a text belongs to a topic that is not there.")
     if [topic.number for topic in found.topics] != list(range(num_topics)):
         raise CheckpointError(f"{place / FACTS}: topics should be numbered 0 to {num_topics - 1}.")

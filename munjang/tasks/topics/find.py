@@ -15,7 +15,7 @@ from munjang.errors import InputError
 from munjang.tasks.topics.changes import diversify_terms, reassign_outliers, reduce_topics
 from munjang.tasks.topics.config import TopicConfig as TopicConfig  # here too: callers need both
 from munjang.tasks.topics.groups import group
-from munjang.tasks.topics.model import NONE, Naming, TopicModel, build, own_similarity
+from munjang.tasks.topics.model import NO_TOPIC, Naming, TopicModel, build, own_similarity
 from munjang.tasks.topics.reduce import reduce
 from munjang.tasks.vectors import unit_vectors
 from munjang.text.inputs import as_texts
@@ -64,13 +64,13 @@ def _grouped(units_ND: Floats, config: TopicConfig, progress: bool | None) -> In
         if is_alike and config.num_topics not in (None, 1):
             raise InputError(f"num_topics={config.num_topics}, but all texts are alike; ask for 1.")
         return np.arange(len(units_ND)) % (config.num_topics or 1)
-    points = reduce(units_ND, config.reduce, config.width, config.seed)
+    points = reduce(units_ND, config.reduce, config.dimension, config.seed)
     return group(points, config.cluster, config.num_topics, config.min_size, config.seed, progress)
 
 
 def _built(texts: list[str], group_of_N: Ints, units_ND: Floats, naming: Naming) -> TopicModel:
     sums_GD = np.zeros((int(group_of_N.max()) + 1, units_ND.shape[1]), np.float32)
-    rows = np.flatnonzero(group_of_N != NONE)
+    rows = np.flatnonzero(group_of_N != NO_TOPIC)
     for start in range(0, len(rows), BLOCK_ROWS):  # a copy of all would not fit
         block = rows[start : start + BLOCK_ROWS]
         np.add.at(sums_GD, group_of_N[block], units_ND[block])

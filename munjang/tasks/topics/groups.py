@@ -1,6 +1,6 @@
 """Points to groups, for topics: k-means with a number of groups that it can find itself, or HDBSCAN.
 
-N points, M others, K groups, D width.
+N points, M others, K groups, D dimension.
 """
 
 from itertools import pairwise
@@ -13,11 +13,11 @@ from munjang.tasks.topics.config import CLUSTERS
 from munjang.types import Floats, Ints
 from munjang.vectors.kmeans import kmeans, nearest_centres
 
-SAMPLE = 10_000  # points on which numbers of groups are tried
-MOST_POINTS = 200_000  # from which centres are computed; the others go to the nearest one
-FEW = 200  # points that are not enough for two halves
-MOST = 160  # groups that are tried
-STEP = 1.4  # from one number that is tried to the next
+NUM_SAMPLE_POINTS = 10_000  # on which numbers of groups are tried
+MAX_KMEANS_POINTS = 200_000  # from which centres are computed; the others go to the nearest one
+MIN_POINTS_FOR_HALVES = 200  # below, two halves would be too small
+MAX_GROUPS = 160  # the largest number that is tried
+GROUPS_STEP = 1.4  # from one number that is tried to the next
 
 
 def group(
@@ -44,9 +44,9 @@ def _num_distinct(points_ND: Floats) -> int:
 
 
 def _by_kmeans(points_ND: Floats, num_groups: int, seed: int) -> Ints:
-    if len(points_ND) <= MOST_POINTS:
+    if len(points_ND) <= MAX_KMEANS_POINTS:
         return kmeans(points_ND, num_groups, seed, num_starts=4).clusters_N
-    chosen = np.random.default_rng(seed).choice(len(points_ND), MOST_POINTS, replace=False)
+    chosen = np.random.default_rng(seed).choice(len(points_ND), MAX_KMEANS_POINTS, replace=False)
     centres_KD = kmeans(points_ND[np.sort(chosen)], num_groups, seed, num_starts=4).centres_KD
     return nearest_centres(points_ND, centres_KD)
 
@@ -58,19 +58,23 @@ def best_number(points_ND: Floats, most: int, seed: int = 0, progress: bool | No
     Each half of the points has the centres of the other one: near those that were made for it, any number looks better
     than a smaller one.
     """
-    most = min(most, MOST)
+    most = min(most, MAX_GROUPS)
     if most < 2:
         return 1
     random = np.random.default_rng(seed)
-    sample = points_ND if len(points_ND) <= SAMPLE else points_ND[random.choice(len(points_ND), SAMPLE, replace=False)]
+    sample = (
+        points_ND
+        if len(points_ND) <= NUM_SAMPLE_POINTS
+        else points_ND[random.choice(len(points_ND), NUM_SAMPLE_POINTS, replace=False)]
+    )
     order = random.permutation(len(sample))
     one, other = sample[order[::2]], sample[order[1::2]]
-    sides = [(one, other), (other, one)] if len(sample) >= FEW else [(sample, sample)]
+    sides = [(one, other), (other, one)] if len(sample) >= MIN_POINTS_FOR_HALVES else [(sample, sample)]
 
     def score(number: int) -> float:
         return sum(silhouette(points, seen, number, seed) for points, seen in sides) / len(sides)
 
-    tried = sorted({min(round(2 * STEP**power), most) for power in range(40)})
+    tried = sorted({min(round(2 * GROUPS_STEP**power), most) for power in range(40)})
     scores = {}
     with Progress(len(tried), "trying numbers of topics", enabled=progress) as counter:
         for number in tried:

@@ -1,6 +1,6 @@
 """TopicModel: which texts belong together, what they are about, and where a new text belongs.
 
-N texts, T topics, D width.
+N texts, T topics, D dimension.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from munjang.tasks.vectors import unit_vectors
 from munjang.types import Floats, Ints
 from munjang.vectors.similarity import BLOCK_ROWS, check_dimension, unit
 
-NONE = -1  # the topic of texts that belong to none
+NO_TOPIC = -1  # the topic of texts that belong to none
 NUM_EXAMPLES = 3
 NUM_LABEL_TERMS = 4
 
@@ -76,7 +76,7 @@ class TopicModel:
     @property
     def num_outliers(self) -> int:
         """Texts that belong to no topic."""
-        return int((self.topic_of_N == NONE).sum())
+        return int((self.topic_of_N == NO_TOPIC).sum())
 
     def assign(self, items: Any, model: BiEncoder | None = None, min_similarity: float = -1.0) -> Assigned:
         """The nearest topic of each new text, or of ready vectors; -1 where it is not `min_similarity` near.
@@ -93,7 +93,7 @@ class TopicModel:
         scores_NT = vectors @ self.centres.T
         best_N = scores_NT.argmax(1)
         similarity_N = scores_NT[np.arange(len(scores_NT)), best_N]
-        return Assigned(np.where(similarity_N >= min_similarity, best_N, NONE), similarity_N)
+        return Assigned(np.where(similarity_N >= min_similarity, best_N, NO_TOPIC), similarity_N)
 
     def check_model(self, model: BiEncoder | None) -> None:
         """Refuse an encoder that is not the one the topics were made with."""
@@ -107,7 +107,7 @@ class TopicModel:
 def own_similarity(vectors_ND: Any, group_of_N: Ints, sums_GD: Floats) -> Floats:
     """How near each text is to the centre of its own group; 0 for those of none."""
     similarity_N, centres_GD = np.zeros(len(group_of_N), np.float32), unit(sums_GD)
-    rows = np.flatnonzero(group_of_N != NONE)
+    rows = np.flatnonzero(group_of_N != NO_TOPIC)
     for start in range(0, len(rows), BLOCK_ROWS):  # a copy of all would not fit
         block = rows[start : start + BLOCK_ROWS]
         similarity_N[block] = np.einsum("nd,nd->n", unit_vectors(vectors_ND[block]), centres_GD[group_of_N[block]])
@@ -135,7 +135,7 @@ def build(
     """A model from groups of texts: numbered by size, empty ones left out, with terms and typical texts."""
     sizes_G = np.bincount(group_of_N[group_of_N >= 0], minlength=len(sums_GD))
     order = np.argsort(-sizes_G, kind="stable")[: int((sizes_G > 0).sum())]
-    number_of_G = np.full(len(sums_GD) + 1, NONE, np.int64)  # the last one is where -1 looks
+    number_of_G = np.full(len(sums_GD) + 1, NO_TOPIC, np.int64)  # the last one is where -1 looks
     number_of_G[order] = np.arange(len(order))
     topic_of_N = number_of_G[group_of_N]
     terms = terms_of(split(texts, topic_of_N, len(order)), naming.num_terms, naming.max_words, progress)

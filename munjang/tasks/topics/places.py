@@ -1,29 +1,29 @@
 """Places of topics and texts on a map: topics that are alike lie near, a topic's typical texts in its middle.
 
-N texts, T topics, D width.
+N texts, T topics, D dimension.
 """
 
 import numpy as np
 
-from munjang.tasks.topics.model import NONE, TopicModel
+from munjang.tasks.topics.model import NO_TOPIC, TopicModel
 from munjang.types import Doubles, Floats, Ints
 from munjang.vectors.principal import principal_components
 from munjang.vectors.similarity import unit
 
-ROUNDS = 300  # of moving topics to where their distances ask for
-FILL = 0.6  # share of the map that discs take, so that there is room between them
-GOLDEN = np.pi * (3 - np.sqrt(5))  # turned by so much, point after point fills a disc evenly
+NUM_ROUNDS = 300  # of moving topics to where their distances ask for
+FILLED_AREA = 0.6  # of the map: discs need room between them
+GOLDEN_ANGLE = np.pi * (3 - np.sqrt(5))  # turned by so much, point after point fills a disc evenly
 
 
 def place_topics(centres_TD: Floats, sizes_T: Ints) -> tuple[Doubles, Doubles]:
     """Middle [T, 2] and radius [T] of a disc for each topic; areas are as sizes, discs don't overlap."""
-    radii_T = np.sqrt(sizes_T / max(sizes_T.sum(), 1) * FILL)
+    radii_T = np.sqrt(sizes_T / max(sizes_T.sum(), 1) * FILLED_AREA)
     if len(sizes_T) < 2:
         return np.zeros((len(sizes_T), 2)), radii_T
     wanted_TT = np.sqrt(np.maximum(2 - 2 * (centres_TD @ centres_TD.T).astype(np.float64), 0))
     places = _scaled(wanted_TT)
     places = places / max(np.abs(places).max(), 1e-9)
-    for _ in range(ROUNDS):
+    for _ in range(NUM_ROUNDS):
         moves, has_overlap = _apart(places, radii_T)
         places = places + moves
         if not has_overlap:
@@ -36,7 +36,7 @@ def _scaled(wanted_TT: Doubles) -> Doubles:
     start = principal_components(wanted_TT.astype(np.float32), 2).astype(np.float64)
     places = np.pad(start, ((0, 0), (0, 2 - start.shape[1])))
     places += np.random.default_rng(0).normal(scale=1e-3, size=places.shape)  # equal topics must be able to part
-    for _ in range(ROUNDS):
+    for _ in range(NUM_ROUNDS):
         now = np.linalg.norm(places[:, None] - places[None], axis=2)
         ratio = np.divide(wanted_TT, now, out=np.zeros_like(now), where=now > 1e-9)
         pull = -ratio
@@ -62,14 +62,14 @@ def place_texts(found: TopicModel, places_T2: Doubles, radii_T: Doubles, vectors
     for topic, (middle, radius) in enumerate(zip(places_T2, radii_T, strict=True)):
         rows = np.flatnonzero(found.topic_of_N == topic)
         rows = rows[np.argsort(-found.similarity_N[rows], kind="stable")]
-        turns = GOLDEN * np.arange(len(rows))
+        turns = GOLDEN_ANGLE * np.arange(len(rows))
         if units_ND is not None and len(rows) > 2:
             flat = principal_components(units_ND[rows], 2)
             order = np.argsort(np.arctan2(flat[:, 1], flat[:, 0]), kind="stable")
             turns[order] = 2 * np.pi * np.arange(len(rows)) / len(rows)
         reach = radius * np.sqrt((np.arange(len(rows)) + 0.5) / max(len(rows), 1))
         places[rows] = middle + reach[:, None] * np.stack([np.cos(turns), np.sin(turns)], 1)
-    outside = np.flatnonzero(found.topic_of_N == NONE)
+    outside = np.flatnonzero(found.topic_of_N == NO_TOPIC)
     if len(outside):
         places[outside] = _between(found, places_T2, outside, units_ND)
     return places
@@ -78,7 +78,7 @@ def place_texts(found: TopicModel, places_T2: Doubles, radii_T: Doubles, vectors
 def _between(found: TopicModel, places_T2: Doubles, rows: Ints, units_ND: Floats | None) -> Doubles:
     """Texts of no topic lie between their nearest topics; where vectors aren't known, on a circle around all."""
     if units_ND is None or not found.topics:
-        turns = GOLDEN * np.arange(len(rows))
+        turns = GOLDEN_ANGLE * np.arange(len(rows))
         return 1.3 * (np.abs(places_T2).max(initial=0.5) + 0.2) * np.stack([np.cos(turns), np.sin(turns)], 1)
     scores_NT = units_ND[rows] @ found.centres.T
     weights_NT = np.exp(20 * (scores_NT - scores_NT.max(1, keepdims=True)))  # a cosine 0.05 lower weighs a third

@@ -11,10 +11,10 @@ import numpy as np
 
 from munjang.errors import InputError
 from munjang.tasks.terms_of_groups import Terms, terms_of
-from munjang.tasks.topics.model import NONE, TopicModel
+from munjang.tasks.topics.model import NO_TOPIC, TopicModel
 from munjang.types import Array
 
-MOST_VALUES = 50  # different times up to so many are periods of their own
+MAX_VALUES = 50  # different times up to so many are periods of their own
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def topics_over_time(
     is_date = _are_dates(times)
     groups: dict[tuple[int, float], list[str]] = defaultdict(list)
     for text, topic, moment in zip(found.texts, found.topic_of_N.tolist(), moments, strict=True):
-        if topic != NONE:
+        if topic != NO_TOPIC:
             groups[topic, max(start for start in starts if start <= moment)].append(text)
     keys = sorted(groups)
     terms = terms_of([groups[key] for key in keys], num_terms, found.naming.max_words)
@@ -59,7 +59,7 @@ def topics_over_time(
 
 def _starts(moments: list[float], num_periods: int | None) -> list[float]:
     distinct = sorted(set(moments))
-    if num_periods is None and len(distinct) <= MOST_VALUES:
+    if num_periods is None and len(distinct) <= MAX_VALUES:
         return distinct
     low, high, count = distinct[0], distinct[-1], num_periods or 10
     return [low + (high - low) * place / count for place in range(count)] if high > low else [low]

@@ -110,7 +110,7 @@ def test_the_order_of_a_share_is_that_of_an_index(
     assert [report.metrics[name] for name in ("map", "mrr@10", "ndcg@10")] == pytest.approx(
         [wanted[name] for name in ("map@10", "mrr@10", "ndcg@10")]
     )
-    assert any("a share of" in note for note in report.notes) == (share < 1)
+    assert any("a weight of" in note for note in report.notes) == (share < 1)
     if share == 0:
         assert report.score == report.metrics["before_map"]
 
@@ -124,7 +124,7 @@ def test_the_models_own_share_is_the_default(model: BiEncoder, cross: CrossEncod
     assert evaluate(cross, larger, **stage).metrics == metrics[1.0]
     alone = evaluate(half, PAIRS, kind="reranking")
     assert alone.metrics == evaluate(cross, PAIRS, kind="reranking").metrics
-    assert any("the re-ranker alone: it asks for a share of 0.5" in note for note in alone.notes)
+    assert any("the re-ranker alone: it asks for a weight of 0.5" in note for note in alone.notes)
 
 
 def test_who_had_ordered_the_candidates_of_the_data(
@@ -142,11 +142,9 @@ def test_who_had_ordered_the_candidates_of_the_data(
 def test_refused(cross: CrossEncoder, model: BiEncoder) -> None:
     with pytest.raises(InputError, match="no query has both a right and a wrong document"):
         evaluate(model, Examples("right", (["q"], ["d"]), labels=np.array([1])), kind="reranking")
-    with pytest.raises(
-        InputError, match=r"rerank_weight 0\.5 leaves a share to the retrieval, and pairs has no scores"
-    ):
+    with pytest.raises(InputError, match=r"rerank_weight 0\.5 leaves weight to the retrieval, and pairs has no scores"):
         evaluate(cross, PAIRS, kind="reranking", rerank_weight=0.5)
-    with pytest.raises(InputError, match="rerank_weight is a share, 0 to 1, not 2"):
+    with pytest.raises(InputError, match="rerank_weight must be between 0 and 1, not 2"):
         evaluate(cross, PAIRS, kind="reranking", rerank_weight=2)
     with pytest.raises(InputError, match="text columns are needed"):
         evaluate(cross, Examples("one", (["q"], ["d"])), kind="reranking")

@@ -249,7 +249,7 @@ def test_settings_that_make_no_sense() -> None:
         ({"method": "few_shot", "learning_rate": float("nan")}, "learning_rate must be a number over 0, not nan"),
         ({"method": "few_shot", "batch_size": 0}, "batch_size must be at least 1, not 0"),
         ({"num_folds": 1}, "num_folds is 0, or at least 2"),
-        ({"min_accuracy": 90}, "min_accuracy is a share"),
+        ({"min_accuracy": 90}, "min_accuracy must be above 0 and at most 1"),
         ({"num_folds": 0, "min_accuracy": 0.9}, "chosen on held-out rows"),
     ):
         with pytest.raises(InputError, match=told):

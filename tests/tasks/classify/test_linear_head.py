@@ -5,7 +5,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 
-from munjang.tasks.classify.linear_head import NEVER, best_cost, fit, fold_rows, held_out_logits
+from munjang.tasks.classify.linear_head import NO_FOLD, best_cost, fit, fold_rows, held_out_logits
 
 
 def clouds(num_classes: int = 3, each: int = 20, width: int = 6) -> tuple[np.ndarray, np.ndarray]:
@@ -45,7 +45,7 @@ def test_a_label_that_all_have() -> None:
 def test_folds_hold_every_row_out_once() -> None:
     labels = np.array([0] * 7 + [1] * 2 + [2])
     folds = fold_rows(np.eye(3, dtype=bool)[labels], 3, seed=4)
-    assert folds[-1] == NEVER  # the only one of its class
+    assert folds[-1] == NO_FOLD  # the only one of its class
     assert sorted(np.bincount(folds[:9])) == [3, 3, 3]
     assert sorted(np.bincount(folds[labels == 0])) == [2, 2, 3]
     assert len(set(folds[labels == 1])) == 2
@@ -55,7 +55,7 @@ def test_folds_hold_every_row_out_once() -> None:
 def test_of_many_rows_one_fold_is_held_out() -> None:
     folds = fold_rows(np.eye(2, dtype=bool)[np.arange(12_000) % 2], 5)
     assert np.sum(folds == 0) == 2400
-    assert np.sum(folds == NEVER) == 9600
+    assert np.sum(folds == NO_FOLD) == 9600
 
 
 def test_held_out_logits_are_of_heads_without_the_row() -> None:

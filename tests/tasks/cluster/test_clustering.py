@@ -60,17 +60,17 @@ def test_what_a_distance_takes() -> None:
     cluster(vectors, config=config)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 26 * len(vectors) ** 2  # as MAX_AT_ONCE says
+    assert peak < 26 * len(vectors) ** 2  # as MAX_COMPONENT_ROWS says
 
 
 def test_a_component_too_large_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_AT_ONCE", 50)
+    monkeypatch.setattr(module, "MAX_COMPONENT_ROWS", 50)
     with pytest.raises(InputError, match="linkage single or method communities"):
         cluster(near(100), config=ClusterConfig(method="agglomerative", threshold=-1))
 
 
 def test_kmeans_from_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "KMEANS_SCORES", 60)
+    monkeypatch.setattr(module, "MAX_KMEANS_SCORES", 60)
     vectors, labels = heaps()
     found = cluster(vectors, config=ClusterConfig(method="kmeans", num_clusters=3))
     assert found.labels_N.tolist() == labels.tolist()

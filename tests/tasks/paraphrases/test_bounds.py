@@ -14,7 +14,7 @@ from tests.tasks.paraphrases.test_mining import near
 @pytest.mark.parametrize("scale", [1.0, 7.0])
 def test_a_bound_is_never_below(dtype: torch.dtype, scale: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_dtype", lambda vectors: (dtype, 0.1))
-    monkeypatch.setattr(module, "WORTH", 0)
+    monkeypatch.setattr(module, "MIN_SCORES_FOR_BOUNDS", 0)
     a, b = (torch.from_numpy(scale * unit(near(1500, 128, seed))) for seed in (0, 1))
     b[:100] = a[:100]  # equal ones leave no room
     found = bounds(a, b, 0.9 * scale * scale)
@@ -28,7 +28,7 @@ def test_a_bound_is_never_below(dtype: torch.dtype, scale: float, monkeypatch: p
 
 
 def test_no_bounds_where_they_do_not_pay(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "WORTH", 0)
+    monkeypatch.setattr(module, "MIN_SCORES_FOR_BOUNDS", 0)
     flat = torch.from_numpy(unit(np.random.default_rng(0).normal(size=(1500, 64)).astype(np.float32)))
     assert bounds(flat, flat, 0.05).is_exact  # nearly every pair would pass
     assert bounds(flat, flat, -0.5).is_exact

@@ -34,9 +34,9 @@ def all_pairs(a: Floats, b: Floats | None) -> list[Pair]:
 @pytest.mark.parametrize("is_two", [False, True])
 @pytest.mark.parametrize("max_pairs", [1, 50, 3000, 10**6])
 def test_the_same_pairs_as_by_all_scores(is_two: bool, max_pairs: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "SMALL", 1000)  # guess the floor here too, and use bounds
-    monkeypatch.setattr(bounds, "SAMPLE", 64)
-    monkeypatch.setattr(bounds, "WORTH", 0)
+    monkeypatch.setattr(module, "MIN_SCORES_FOR_GUESS", 1000)  # guess the floor here too, and use bounds
+    monkeypatch.setattr(bounds, "NUM_SAMPLE_ROWS", 64)
+    monkeypatch.setattr(bounds, "MIN_SCORES_FOR_BOUNDS", 0)
     a, b = near(300), near(220, seed=1) if is_two else None
     expected = all_pairs(a, b)[:max_pairs]
     found = paraphrases(a, b, max_pairs=max_pairs, device="cpu")
@@ -56,7 +56,7 @@ def test_min_score_is_a_limit() -> None:
 def test_a_pair_counts_if_it_is_among_the_nearest_of_one_end(
     max_neighbours: int, small: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "SMALL", small)  # by each row's nearest, or by all pairs
+    monkeypatch.setattr(module, "MIN_SCORES_FOR_GUESS", small)  # by each row's nearest, or by all pairs
     a = near(300)
     scores = unit(a) @ unit(a).T
     np.fill_diagonal(scores, -2)
@@ -106,7 +106,7 @@ def test_the_best_near_pairs_in_any_order(is_self: bool) -> None:
 
 
 def test_a_crowd_of_equals_does_not_fill_the_list(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "SMALL", 1000)
+    monkeypatch.setattr(module, "MIN_SCORES_FOR_GUESS", 1000)
     a = near(1000)
     a[:500] = a[0]  # 124,750 pairs of cosine 1
     found = paraphrases(a, max_pairs=2_500, max_neighbours=3, device="cpu")

@@ -10,7 +10,7 @@ from munjang import BiEncoder
 from munjang.errors import InputError
 from munjang.tasks.topics.changes import diversify_terms, merge_topics, reassign_outliers, reduce_topics
 from munjang.tasks.topics.find import TopicConfig, find_topics
-from munjang.tasks.topics.model import NONE, TopicModel
+from munjang.tasks.topics.model import NO_TOPIC, TopicModel
 from tests.tasks.topics.made import SIZES, WORDS, found, made
 
 
@@ -31,7 +31,7 @@ def test_topics_are_found_numbered_by_size_and_named() -> None:
 def test_new_texts_get_the_nearest_topic_or_none() -> None:
     model = found()
     given = model.assign(np.eye(8, dtype=np.float32)[[1, 2, 7]], min_similarity=0.5)
-    assert given.topic_of_N.tolist() == [1, 2, NONE]
+    assert given.topic_of_N.tolist() == [1, 2, NO_TOPIC]
     assert given.similarity_N[:2].min() > 0.95
     assert len(model.assign([]).topic_of_N) == 0
 
@@ -60,7 +60,7 @@ def own_cosines(model: TopicModel, vectors: np.ndarray) -> np.ndarray:
     cosines = []
     for unit, topic in zip(units, model.topic_of_N, strict=True):
         centre = units[model.topic_of_N == topic].mean(0)
-        cosines.append(0 if topic == NONE else unit @ centre / np.linalg.norm(centre))
+        cosines.append(0 if topic == NO_TOPIC else unit @ centre / np.linalg.norm(centre))
     return np.array(cosines)
 
 
@@ -86,13 +86,13 @@ def test_similarity_is_to_the_centre_after_changes_too() -> None:
 def test_outliers_are_kept_or_given_away() -> None:
     pytest.importorskip("sklearn")
     model = found(2, cluster="hdbscan", min_size=8)
-    assert model.topic_of_N.tolist()[-2:] == [NONE, NONE]
+    assert model.topic_of_N.tolist()[-2:] == [NO_TOPIC, NO_TOPIC]
     assert model.num_outliers >= 2
     _, vectors = made(2)
     again = reassign_outliers(model, vectors)
     assert again.num_outliers == 0
     assert again.topic_of_N.tolist()[-2:] == [0, 0]
-    assert reassign_outliers(model, vectors, min_similarity=0.99).topic_of_N.tolist()[-2:] == [NONE, NONE]
+    assert reassign_outliers(model, vectors, min_similarity=0.99).topic_of_N.tolist()[-2:] == [NO_TOPIC, NO_TOPIC]
     assert found(2, cluster="hdbscan", min_size=8, outliers="nearest").num_outliers == 0
     with pytest.raises(InputError, match="2 vectors for 64 texts"):
         reassign_outliers(model, vectors[:2])

@@ -47,7 +47,7 @@ def test_more_groups_than_different_points_are_refused() -> None:
 
 def test_many_points_go_to_centres_of_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     points, groups = blobs(4)
-    monkeypatch.setattr("munjang.tasks.topics.groups.MOST_POINTS", 40)
+    monkeypatch.setattr("munjang.tasks.topics.groups.MAX_KMEANS_POINTS", 40)
     monkeypatch.setattr("munjang.vectors.kmeans.BLOCK_ROWS", 7)
     assert agreement(groups, group(points, "kmeans", 4, 5, 0)).v_measure == pytest.approx(1)
 

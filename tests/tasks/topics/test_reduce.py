@@ -25,12 +25,12 @@ def test_nothing_is_reduced_to_what_it_has(vectors: np.ndarray) -> None:
 
 
 @pytest.mark.parametrize(
-    ("how", "width", "message"),
-    [("tsne", None, "Unknown way to reduce 'tsne'"), ("pca", 0, "at least 1"), ("none", 3, "leave width out")],
+    ("how", "dimension", "message"),
+    [("tsne", None, "Unknown way to reduce 'tsne'"), ("pca", 0, "at least 1"), ("none", 3, "leave dimension out")],
 )
-def test_bad_settings_are_refused(vectors: np.ndarray, how: str, width: int | None, message: str) -> None:
+def test_bad_settings_are_refused(vectors: np.ndarray, how: str, dimension: int | None, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        reduce(vectors, how, width)
+        reduce(vectors, how, dimension)
 
 
 @pytest.mark.slow  # numba compiles for half a minute
