@@ -5,8 +5,7 @@ To add a part: a function `(root, document) -> Markdown` in a file here and a li
 
 from pathlib import Path
 
-from docs.generate import additions, commands, errors, facts, folders, int8, kinds, objectives, scores, speed
-from docs.generate import additions, commands, errors, facts, folders, int8, objectives, scores, speed, stores
+from docs.generate import additions, commands, errors, facts, folders, int8, kinds, objectives, scores, speed, stores
 from docs.generate.part import Block, Fact, Stale
 
 READMES = ("README.md", "README.ko.md")
