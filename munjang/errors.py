@@ -12,8 +12,8 @@ MunjangError                 Base of every error that Munjang raises on purpose
 │   └── AttributeNotCovered  A model lacks a method or attribute; in munjang.compat (also AttributeError)
 ├── ModelMismatch            An index is opened with another model than the one that made its vectors; in munjang.index
 ├── Closed                   The server is shutting down; in munjang.server
-├── Refused                  A request that gets an error for an answer; in munjang.server
 ├── Full                     The queue is full; in munjang.server
+├── Refused                  A request that gets an error for an answer; in munjang.server
 └── StoreError               The engine rejected the operation or is unavailable; in munjang.stores
     └── NoSuchStore          There is no store of that name at that location; in munjang.stores (also InputError)
 """

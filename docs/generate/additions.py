@@ -14,7 +14,7 @@ ADDITIONS: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...] = (
     ("kind of evaluation", "munjang/evaluation/kinds/<name>.py", (("munjang/evaluation/kinds/__init__.py", "KINDS"),)),
     ("task", "munjang/tasks/<name>/", ()),
     ("verb", "munjang/cli/<verb>.py", (("munjang/cli/__init__.py", "VERBS"),)),
-    ("route", "munjang/server/<api>.py", (("munjang/server/app.py", "APIS"),)),
+    ("route", "munjang/server/routes/<api>.py", (("munjang/server/routes/__init__.py", "APIS"),)),
     (
         "layout (on-disk format of a model)",
         "munjang/checkpoint/layouts.py",

@@ -22,8 +22,8 @@ from examples.demo import corpus, models
 from munjang.errors import InputError, MunjangError, TruncationWarning
 from munjang.server.app import create_app
 from munjang.server.embedder import Embedder
+from munjang.server.limits import AccessRules
 from munjang.server.reranker import Reranker
-from munjang.server.rules import Rules
 from munjang.server.run import Server, address_of, bind, log_to_stderr
 from munjang.server.service import Service
 
@@ -82,7 +82,7 @@ def serve(bound: socket.socket, folder: Path, is_check: bool, opens_browser: boo
         elif opens_browser and has_screen():
             threading.Thread(target=webbrowser.open, args=(f"{address}/#search?q={quote(FIRST)}",), daemon=True).start()
 
-    server = Server(create_app(service, Rules()), service, 5, started)
+    server = Server(create_app(service, AccessRules()), service, 5, started)
     asyncio.run(server.serve(sockets=[bound]))
     return 0 if not is_check or outcome == [True] else 1
 

@@ -16,7 +16,7 @@ from munjang.errors import InputError, MissingExtra, TruncationWarning
 from munjang.stores import LOCATIONS
 
 if TYPE_CHECKING:
-    from munjang.server.rules import Rules
+    from munjang.server.limits import AccessRules
     from munjang.server.service import Service
 
 KEY_VARIABLE = "MUNJANG_API_KEY"
@@ -97,7 +97,7 @@ def _serve(options: Options, keys: tuple[str, ...], bound: socket.socket) -> int
     warnings.simplefilter("ignore", TruncationWarning)  # clients choose to truncate; it doesn't belong in the log
     log_to_stderr(options.quiet)
     app = create_app(service, rules_of(options, keys))
-    names = ", ".join(service.batcher.lanes)
+    names = ", ".join(service.batcher.queues)
     greeting = f"Munjang serves {names} at {address_of(bound)}"
     serve(app, service, bound, options.drain_s, lambda: print(greeting, flush=True))
     return 0
@@ -121,12 +121,12 @@ def keys_of(options: Options) -> tuple[str, ...]:
     return () if options.no_auth else tuple(keys)
 
 
-def rules_of(options: Options, keys: tuple[str, ...]) -> "Rules":
+def rules_of(options: Options, keys: tuple[str, ...]) -> "AccessRules":
     """Return the rules for incoming requests: keys, hosts, body size."""
-    from munjang.server.rules import Rules
+    from munjang.server.limits import AccessRules
 
-    hosts = (*Rules().hosts, options.host.lower(), *(name.lower() for name in options.allowed_host))
-    return Rules(keys, () if "*" in hosts else hosts, options.max_body_bytes)
+    hosts = (*AccessRules().hosts, options.host.lower(), *(name.lower() for name in options.allowed_host))
+    return AccessRules(keys, () if "*" in hosts else hosts, options.max_body_bytes)
 
 
 def load(options: Options) -> "Service":
@@ -135,9 +135,9 @@ def load(options: Options) -> "Service":
     from munjang.bi_encoder import BiEncoder
     from munjang.cross_encoder import CrossEncoder
     from munjang.server.embedder import Embedder
-    from munjang.server.lane import Limits
+    from munjang.server.limits import QueueLimits, RequestLimits
     from munjang.server.reranker import Reranker
-    from munjang.server.service import Service, Sizes
+    from munjang.server.service import Service
 
     if not (options.model or options.reranker or options.index):
         options = replace(options, model=(checkpoint.default("bi"),), reranker=(checkpoint.default("cross"),))
@@ -154,10 +154,10 @@ def load(options: Options) -> "Service":
     embedders = [Embedder(name, model, dimensions) for name, model in models]
     rerankers = [Reranker(name, CrossEncoder.load(path, **where)) for name, path in map(named, options.reranker)]
     on_gpu = any(model.device.type == "cuda" for _, model in models)
-    cpu_tokens = max(CPU_BATCH_TOKENS, BATCH_TOKENS_PER_CORE * (os.cpu_count() or 1))
-    budget = options.max_batch_tokens or (GPU_BATCH_TOKENS if on_gpu else cpu_tokens)
-    limits = Limits(budget, options.max_queue, options.max_wait_ms)
-    sizes = Sizes(options.max_texts, options.max_text_chars)
+    cpu = max(CPU_BATCH_TOKENS, BATCH_TOKENS_PER_CORE * (os.cpu_count() or 1))
+    budget = options.max_batch_tokens or (GPU_BATCH_TOKENS if on_gpu else cpu)
+    limits = QueueLimits(budget, options.max_queue, options.max_wait_ms)
+    sizes = RequestLimits(options.max_texts, options.max_text_chars)
     return Service(embedders, rerankers, index, limits, sizes, options.workers)
 
 

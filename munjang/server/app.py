@@ -1,4 +1,4 @@
-"""The application: all routes over a service, behind the gate."""
+"""The application: all routes over a service, behind the middleware."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -9,17 +9,15 @@ from pydantic_core import to_json
 from starlette.exceptions import HTTPException
 
 from munjang.errors import MunjangError
-from munjang.server import cohere, openai, overview, search, static, tei
-from munjang.server.errors import Refused, answer, refusal
-from munjang.server.gate import CLIENT_GONE, ClientGone, Gate
-from munjang.server.rules import Rules
+from munjang.server.errors import ClientGone, Refused, answer, refusal
+from munjang.server.limits import AccessRules
+from munjang.server.middleware import CLIENT_GONE, Middleware
+from munjang.server.routes import all_routes
 from munjang.server.service import Service
 
-APIS = (openai, tei, cohere, search, overview, static)
 
-
-def create_app(service: Service, rules: Rules) -> Gate:
-    """An ASGI application; its lifespan drains the service at the end."""
+def create_app(service: Service, rules: AccessRules) -> Middleware:
+    """Make the ASGI application; its lifespan drains the service at the end."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -31,37 +29,37 @@ def create_app(service: Service, rules: Rules) -> Gate:
     app = FastAPI(title="Munjang", lifespan=lifespan, docs_url=None, redoc_url=None)
     app.exception_handler(RequestValidationError)(_invalid)
     app.exception_handler(HTTPException)(_http)
-    app.exception_handler(MunjangError)(_ours)
-    app.exception_handler(ClientGone)(_gone)
-    app.exception_handler(Exception)(_any)
-    for api in APIS:
-        app.include_router(api.routes(service))
-    return Gate(app, rules, service.metrics)
+    app.exception_handler(MunjangError)(_munjang_error)
+    app.exception_handler(ClientGone)(_client_gone)
+    app.exception_handler(Exception)(_unforeseen)
+    for router in all_routes(service):
+        app.include_router(router)
+    return Middleware(app, rules, service.metrics)
 
 
-async def _ours(request: Request, error: Exception) -> Response:
+async def _munjang_error(request: Request, error: Exception) -> Response:
     request.state.facts["error"] = type(error.__cause__ or error).__name__
     return _answered(request, refusal(error))
 
 
-async def _any(request: Request, error: Exception) -> Response:
-    """What nobody foresaw: the gate writes where it happened into the log."""
+async def _unforeseen(request: Request, error: Exception) -> Response:
+    """Answer an unforeseen error; the middleware logs where it happened."""
     return _answered(request, refusal(error))
 
 
-async def _gone(request: Request, error: Exception) -> Response:
+async def _client_gone(request: Request, error: Exception) -> Response:
     return Response(status_code=CLIENT_GONE)
 
 
 async def _invalid(request: Request, error: Exception) -> Response:
-    """What doesn't fit a schema: where and why, without what was given, which may be a text."""
+    """Say where and why a body doesn't fit, without its content, which may be a text."""
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
-    place = [str(part) for part in first["loc"] if part != "body"]
-    name = place[0] if place else None
+    path = [str(step) for step in first["loc"] if step != "body"]
+    name = path[0] if path else None
     if first["type"] == "json_invalid":
-        return _answered(request, Refused("invalid", f"The body is no JSON: {first['ctx']['error']}."))
-    return _answered(request, Refused("invalid", f"{'.'.join(place) or 'body'}: {first['msg']}.", param=name))
+        return _answered(request, Refused("invalid", f"The request body is not valid JSON: {first['ctx']['error']}."))
+    return _answered(request, Refused("invalid", f"{'.'.join(path) or 'body'}: {first['msg']}.", param=name))
 
 
 async def _http(request: Request, error: Exception) -> Response:

@@ -1,8 +1,8 @@
 """Batcher: the requests of many clients, packed into batches by a budget of tokens.
 
-Every model has a lane (lane.py). A lane computes one batch at a time, or one on every core, in worker threads; lanes
-take turns by the seconds that they have used, so neither embedding nor re-ranking starves. Everything but computing
-happens on the event loop, so there are no locks.
+Every model has a queue (model_queue.py), which computes one batch at a time, or one on every core, in worker threads.
+Queues take turns by the seconds that they have used, so neither embedding nor re-ranking starves. Everything but
+computing happens on the event loop, so there are no locks.
 """
 
 import asyncio
@@ -12,110 +12,109 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from munjang.errors import InputError, MunjangError
-from munjang.server.lane import Full, Lane, Part, Request, Work
-
-
-class Closed(MunjangError):
-    """The server is shutting down."""
+from munjang.errors import InputError
+from munjang.server.errors import Closed, Full
+from munjang.server.model_queue import ModelQueue, Payload, PendingRequest, Slice
 
 
 class Batcher:
-    """Lanes that share the machine. Use it on one event loop."""
+    """Queues that share the machine. Use it on one event loop."""
 
     def __init__(self, workers: int = 1, clock: Callable[[], float] = time.monotonic) -> None:
         if workers < 1:
             raise InputError(f"workers must be at least 1, not {workers}.")
-        self.lanes: dict[str, Lane] = {}
+        self.queues: dict[str, ModelQueue] = {}
         self.clock, self.workers, self.is_closed = clock, workers, False
-        self.on_batch: Callable[[Lane, Sequence[Part], float], None] = lambda lane, parts, seconds: None
+        self.on_batch: Callable[[ModelQueue, Sequence[Slice], float], None] = lambda queue, batch, seconds: None
         self._pool = ThreadPoolExecutor(workers * (os.cpu_count() or 1), "munjang-batch")
         self._preparing = ThreadPoolExecutor(1, "munjang-prepare")
         self._running: set[asyncio.Task[None]] = set()
-        self._turn_s = 0.0  # of the lane that was served last
+        self._turn_s = 0.0  # used by the queue that was served last
 
-    def add(self, lane: Lane) -> Lane:
-        """Another lane; its name must be new."""
-        if lane.name in self.lanes:
-            raise InputError(f"Two models are called {lane.name!r}; give each a name of its own.")
-        self.lanes[lane.name] = lane
-        return lane
+    def add(self, queue: ModelQueue) -> ModelQueue:
+        """Add a queue; its name must be new."""
+        if queue.name in self.queues:
+            raise InputError(f"Two models are called {queue.name!r}; give each a name of its own.")
+        self.queues[queue.name] = queue
+        return queue
 
-    async def ask(self, lane: Lane, prepare: Callable[[], Work]) -> tuple[Work, list[Any]]:
-        """Prepare work (tokenize) in a thread, wait for its turn, give its results; cancel it to take it back."""
+    async def submit(self, queue: ModelQueue, prepare: Callable[[], Payload]) -> tuple[Payload, list[Any]]:
+        """Prepare (tokenize) in a thread, wait for a turn and return the results; cancel to withdraw."""
         if self.is_closed:
             raise Closed("The server is shutting down.")
-        if lane.num_inside >= lane.limits.max_queue:
-            raise Full(lane.name, lane.limits.max_queue, lane.retry_s())
-        lane.num_inside += 1
+        if queue.num_inside >= queue.limits.max_queue:
+            raise Full(queue.name, queue.limits.max_queue, queue.retry_s())
+        queue.num_inside += 1
         try:
             loop = asyncio.get_running_loop()
-            work = await loop.run_in_executor(self._preparing, prepare)
-            if not work.units:
-                return work, []
-            request = Request(work, self.clock(), loop.create_future())
-            if not lane.waiting and not lane.is_busy:
-                lane.used_s = max(lane.used_s, self._turn_s)  # who was idle has saved up nothing
-            lane.waiting.append(request)
+            payload = await loop.run_in_executor(self._preparing, prepare)
+            if not payload.units:
+                return payload, []
+            request = PendingRequest(payload, self.clock(), loop.create_future())
+            if not queue.waiting and not queue.is_busy:
+                queue.used_s = max(queue.used_s, self._turn_s)  # idle time saves up nothing
+            queue.waiting.append(request)
             self._start()
-            return work, await request.future
+            return payload, await request.future
         finally:
-            lane.num_inside -= 1
+            queue.num_inside -= 1
 
     def _start(self) -> None:
-        """Batches for every free core; the lane that has used least time first."""
-        lanes = self.lanes.values()
-        num_cores = self.workers * max(lane.num_at_once for lane in lanes)
-        while sum(lane.num_running for lane in lanes) < num_cores:
-            ready = [lane for lane in lanes if lane.waiting and lane.num_running < lane.num_at_once]
+        """Start batches on every free core; the queue that has used least time goes first."""
+        queues = self.queues.values()
+        num_cores = self.workers * max(queue.num_at_once for queue in queues)
+        while sum(queue.num_running for queue in queues) < num_cores:
+            ready = [queue for queue in queues if queue.waiting and queue.num_running < queue.num_at_once]
             if not ready:
                 return
-            lane = min(ready, key=lambda lane: lane.used_s)
-            parts = lane.take(self.clock())
-            if not parts:
+            queue = min(ready, key=lambda queue: queue.used_s)
+            batch = queue.take(self.clock())
+            if not batch:
                 continue
-            is_lone = not any(each.waiting or each.is_busy for each in lanes)  # then all cores may compute it together
-            lane.num_running += 1
-            self._turn_s = lane.used_s
-            task = asyncio.get_running_loop().create_task(self._run(lane, parts, is_lone))
+            is_lone = not any(
+                other.waiting or other.is_busy for other in queues
+            )  # then all cores may compute it together
+            queue.num_running += 1
+            self._turn_s = queue.used_s
+            task = asyncio.get_running_loop().create_task(self._run(queue, batch, is_lone))
             self._running.add(task)
             task.add_done_callback(self._running.discard)
 
-    async def _run(self, lane: Lane, parts: list[Part], is_lone: bool) -> None:
+    async def _run(self, queue: ModelQueue, batch: list[Slice], is_lone: bool) -> None:
         started_s = self.clock()
-        outcomes = await asyncio.get_running_loop().run_in_executor(self._pool, lane.computed, parts, is_lone)
+        outcomes = await asyncio.get_running_loop().run_in_executor(self._pool, queue.run, batch, is_lone)
         seconds = self.clock() - started_s
         if seconds > 0:
-            rate = sum(part.num_tokens for part in parts) / seconds * lane.num_running
-            lane.rate = rate if not lane.rate else 0.8 * lane.rate + 0.2 * rate
-        lane.num_running -= 1
-        lane.used_s += seconds * (lane.num_at_once if is_lone else 1)
-        for part, outcome in zip(parts, outcomes, strict=True):
-            _deliver(lane, part, outcome)
+            rate = sum(part.num_tokens for part in batch) / seconds * queue.num_running
+            queue.rate = rate if not queue.rate else 0.8 * queue.rate + 0.2 * rate
+        queue.num_running -= 1
+        queue.used_s += seconds * (queue.num_at_once if is_lone else 1)
+        for part, outcome in zip(batch, outcomes, strict=True):
+            _deliver(queue, part, outcome)
         self._start()
-        self.on_batch(lane, parts, seconds)
+        self.on_batch(queue, batch, seconds)
 
     async def drain(self) -> None:
-        """Take no new requests, finish those that are here."""
+        """Take no new requests and finish those that are here."""
         self.is_closed = True
-        while any(lane.num_inside for lane in self.lanes.values()):
+        while any(queue.num_inside for queue in self.queues.values()):
             await asyncio.sleep(0.01)
         self.close()
 
     def close(self) -> None:
-        """Let the threads go; what still waits is left."""
+        """Stop the threads; requests that still wait are dropped."""
         self.is_closed = True
         self._pool.shutdown(wait=False, cancel_futures=True)
         self._preparing.shutdown(wait=False, cancel_futures=True)
 
 
-def _deliver(lane: Lane, part: Part, outcome: Sequence[Any] | Exception) -> None:
+def _deliver(queue: ModelQueue, part: Slice, outcome: Sequence[Any] | Exception) -> None:
     request = part.request
     if request.future.done():
         return
     if isinstance(outcome, Exception):
         request.future.set_exception(outcome)
-        if request in lane.waiting:  # the rest of it need not be computed
-            lane.waiting.remove(request)
+        if request in queue.waiting:  # the rest of it need not be computed
+            queue.waiting.remove(request)
         return
     request.put(part.start, outcome)

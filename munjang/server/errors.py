@@ -1,17 +1,15 @@
-"""Errors as each API says them: one table of what can go wrong, one function per API's shape."""
+"""Errors of the server, and how each API reports them: one table of kinds, one function per API's shape."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from munjang.errors import InputError, MunjangError
-from munjang.server.batcher import Closed
-from munjang.server.lane import Full
 
 
 @dataclass(frozen=True)
 class Kind:
-    """Status by API, and what OpenAI and TEI call it."""
+    """Status by API, and the names that OpenAI and TEI give it."""
 
     status: int
     tei_status: int
@@ -34,6 +32,22 @@ KINDS = {
 }
 
 
+class Closed(MunjangError):
+    """The server is shutting down."""
+
+
+class Full(MunjangError):
+    """The queue is full; `retry_s` is when there should be room again."""
+
+    def __init__(self, name: str, max_queue: int, retry_s: int) -> None:
+        super().__init__(f"{name} has {max_queue} requests waiting already; try again in {retry_s} s.")
+        self.retry_s = retry_s
+
+
+class ClientGone(Exception):
+    """The client went away before its answer."""
+
+
 class Refused(MunjangError):
     """A request that gets an error for an answer. `param` and `code` are shown by OpenAI's shape alone."""
 
@@ -45,7 +59,7 @@ class Refused(MunjangError):
 
 
 def refusal(error: Exception) -> Refused:
-    """What a client may know of an error: our own say what is wrong, others only that something is."""
+    """Reduce an error to what a client may know: our own say what is wrong, others only that something is."""
     if isinstance(error, Refused):
         return error
     if isinstance(error, Full):
@@ -77,7 +91,7 @@ SHAPES: dict[str, Callable[[Refused], dict[str, Any]]] = {"/v1/": _openai, "/v2/
 
 
 def answer(refused: Refused, path: str) -> tuple[int, dict[str, Any], dict[str, str]]:
-    """Status, body and headers for a path."""
+    """Return status, body and headers for a path."""
     shape = next((shape for start, shape in SHAPES.items() if path.startswith(start)), _tei)
     kind = KINDS[refused.kind]
     headers = {} if refused.retry_s is None else {"retry-after": str(refused.retry_s)}

@@ -3,38 +3,38 @@
 from bisect import bisect_left
 from collections.abc import Mapping
 
-SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-SIZES = (1.0, 4.0, 16.0, 64.0, 256.0, 1024.0, 4096.0, 16384.0, 65536.0)
+SECONDS_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+SIZE_BUCKETS = (1.0, 4.0, 16.0, 64.0, 256.0, 1024.0, 4096.0, 16384.0, 65536.0)
 # name: (type, help, upper ends of a histogram's buckets)
 NAMES: dict[str, tuple[str, str, tuple[float, ...]]] = {
     "te_request_count": ("counter", "Requests, by path.", ()),
     "te_request_success": ("counter", "Requests that were answered, by path.", ()),
     "te_request_failure": ("counter", "Requests that were refused or failed, by status.", ()),
     "te_request_cancelled": ("counter", "Requests whose client went away.", ()),
-    "te_request_duration": ("histogram", "Seconds from a request to its answer.", SECONDS),
+    "te_request_duration": ("histogram", "Seconds from a request to its answer.", SECONDS_BUCKETS),
     "te_embed_count": ("counter", "Texts and pairs that were computed, by model.", ()),
     "te_batch_count": ("counter", "Batches, by model.", ()),
-    "te_batch_next_size": ("histogram", "Texts and pairs of a batch.", SIZES),
-    "te_batch_next_tokens": ("histogram", "Tokens of a batch.", SIZES),
-    "te_request_inference_duration": ("histogram", "Seconds of computing a batch.", SECONDS),
+    "te_batch_next_size": ("histogram", "Texts and pairs of a batch.", SIZE_BUCKETS),
+    "te_batch_next_tokens": ("histogram", "Tokens of a batch.", SIZE_BUCKETS),
+    "te_request_inference_duration": ("histogram", "Seconds of computing a batch.", SECONDS_BUCKETS),
     "te_queue_size": ("gauge", "Requests that wait or are computed, by model.", ()),
 }
 Labels = tuple[tuple[str, str], ...]
 
 
 class Histogram:
-    """How many values fell below each bound."""
+    """Counts values by the bucket that they fall into."""
 
     def __init__(self, bounds: tuple[float, ...]) -> None:
         self.bounds, self.counts, self.sum = bounds, [0] * (len(bounds) + 1), 0.0
 
     def add(self, value: float) -> None:
-        """One more value."""
+        """Count a value."""
         self.counts[bisect_left(self.bounds, value)] += 1
         self.sum += value
 
     def lines(self, name: str, labels: Labels) -> list[str]:
-        """As Prometheus wants it: every bucket holds those below it too."""
+        """Write it for Prometheus: every bucket holds those below it too."""
         total, lines = 0, []
         for bound, count in zip((*map(str, self.bounds), "+Inf"), self.counts, strict=True):
             total += count
@@ -62,7 +62,7 @@ class Metrics:
         self.histograms[key].add(value)
 
     def text(self, queue_sizes: Mapping[str, int]) -> str:
-        """Everything, for a scrape."""
+        """Write everything, for a scrape."""
         gauges: dict[tuple[str, Labels], float] = {
             ("te_queue_size", (("model", name),)): size for name, size in queue_sizes.items()
         }

@@ -1,4 +1,4 @@
-"""Reranker: a cross-encoder as the batcher needs it, a query with texts to work and work to logits."""
+"""Reranker: a cross-encoder as the batcher needs it, a query with texts to payload to logits."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,11 +9,11 @@ from munjang.cross_encoder import CrossEncoder
 from munjang.errors import InputError
 from munjang.index.rerank import Reranking
 from munjang.server.errors import Refused
-from munjang.server.lane import Part, Work
+from munjang.server.model_queue import Payload, Slice
 
 
 class Reranker:
-    """A cross-encoder under its name here; its work is pairs."""
+    """A cross-encoder under its name here; its units are pairs."""
 
     def __init__(self, name: str, scorer: CrossEncoder) -> None:
         if scorer.num_labels != 1:
@@ -23,11 +23,11 @@ class Reranker:
 
     @property
     def num_at_once(self) -> int:
-        """Batches that are computed best side by side: one a core."""
+        """Return how many batches are best computed side by side: one a core."""
         return self.scorer._engine.executor.num_workers
 
-    def prepare(self, query: str, texts: Sequence[str], truncate: bool = True) -> Work:
-        """A query with each text, as work."""
+    def prepare(self, query: str, texts: Sequence[str], truncate: bool = True) -> Payload:
+        """Count the tokens of a query with each text."""
         tokenizer = self.scorer.tokenizer
         _, lengths = tokenizer.bodies([query, *texts])
         tokens = lengths[1:] + lengths[0] + tokenizer.pair.num_special
@@ -39,23 +39,23 @@ class Reranker:
                     "too_large", f"Query and text {row} have {tokens[row]} tokens; {self.name} reads {limit}."
                 )
             tokens = np.minimum(tokens, limit)
-        return Work([(query, text) for text in texts], tokens.tolist())
+        return Payload([(query, text) for text in texts], tokens.tolist())
 
-    def compute(self, parts: Sequence[Part]) -> list[Sequence[Any]]:
-        """Logits of a batch of pairs."""
-        pairs = [pair for part in parts for pair in part.units]
+    def compute(self, batch: Sequence[Slice]) -> list[Sequence[Any]]:
+        """Compute the logits of a batch of pairs."""
+        pairs = [pair for part in batch for pair in part.units]
         scores = self.scorer.predict(pairs, activation="Identity", progress=False)
         if not np.isfinite(scores).all():  # JSON has no such numbers
-            raise Refused("model", f"{self.name} gave scores that are no numbers; its weights may be damaged.")
+            raise Refused("model", f"{self.name} gave scores that are not finite; its weights may be damaged.")
         results, start = [], 0
-        for part in parts:
+        for part in batch:
             results.append(scores[start : start + len(part.units)].tolist())
             start += len(part.units)
         return results
 
 
 def sigmoid(logits: Sequence[float]) -> list[float]:
-    """Logits as scores between 0 and 1."""
+    """Convert logits to scores between 0 and 1."""
     values = np.asarray(logits, np.float64)
-    found: list[float] = (0.5 * (1 + np.tanh(values / 2))).tolist()  # this form can't overflow
-    return found
+    scores: list[float] = (0.5 * (1 + np.tanh(values / 2))).tolist()  # this form can't overflow
+    return scores

@@ -14,21 +14,21 @@ from ipaddress import ip_address
 import uvicorn
 
 from munjang.errors import InputError
-from munjang.server.gate import LOG, Gate
+from munjang.server.middleware import LOG, Middleware
 from munjang.server.service import Service
 
-BACKLOG = 2048
+MAX_BACKLOG = 2048  # connections that wait to be accepted
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A socket at an address; 0 is any free port."""
+    """Listen at an address; port 0 is any free one."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # TCP by name: asyncio looks for it, and would else leave the kernel to hold every answer's body back for 40 ms
     bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind((host, port))
-        bound.listen(BACKLOG)  # here: another server may be bound to the same port, and not listen yet
+        bound.listen(MAX_BACKLOG)  # here: another server may be bound to the same port, and not listen yet
     except (OSError, OverflowError) as error:
         bound.close()
         if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
@@ -38,7 +38,7 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address is reached from this machine alone."""
+    """Tell whether an address is reached from this machine alone."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
@@ -46,7 +46,7 @@ def is_loopback(host: str) -> bool:
 
 
 def address_of(bound: socket.socket) -> str:
-    """The URL of a socket."""
+    """Return the URL of a socket."""
     host, port = bound.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
@@ -54,7 +54,7 @@ def address_of(bound: socket.socket) -> str:
 class Server(uvicorn.Server):
     """uvicorn that says when it is ready, and ends with success when it is asked to."""
 
-    def __init__(self, app: Gate, service: Service, drain_s: int, on_start: Callable[[], None]) -> None:
+    def __init__(self, app: Middleware, service: Service, drain_s: int, on_start: Callable[[], None]) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
@@ -80,7 +80,7 @@ class Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """As uvicorn does, but the signal is not raised once more at the end: a server that drained has succeeded."""
+        """Do as uvicorn, but without raising the signal again at the end: a server that drained has succeeded."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -92,14 +92,14 @@ class Server(uvicorn.Server):
                 signal.signal(number, handler)
 
 
-def run(app: Gate, service: Service, bound: socket.socket, drain_s: int, on_start: Callable[[], None]) -> None:
+def run(app: Middleware, service: Service, bound: socket.socket, drain_s: int, on_start: Callable[[], None]) -> None:
     """Serve until a signal comes."""
     server = Server(app, service, drain_s, on_start)
     asyncio.run(server.serve(sockets=[bound]))
 
 
 def log_to_stderr(is_quiet: bool) -> None:
-    """Our JSON lines, and of uvicorn only what went wrong."""
+    """Log our JSON lines, and of uvicorn only what went wrong."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(message)s"))
     LOG.handlers, LOG.propagate = [handler], False

@@ -100,17 +100,17 @@ def test_loading(tiny_bert: Path, tmp_path: Path) -> None:
     where = {"device": "cpu", "threads": 1}
     both = (f"one={tiny_bert}", f"two={tiny_bert}")
     service = load(Options(model=both, index="memory:", dimensions=(8,), max_queue=3, **where))
-    assert list(service.batcher.lanes) == ["one", "two"]
+    assert list(service.batcher.queues) == ["one", "two"]
     assert service.index.model is service.embedders[0].model
     assert service.embedders[1].dimensions == (8,)
-    assert (service.limits.max_batch_tokens, service.limits.max_queue) == (CPU_BATCH_TOKENS, 3)
+    assert (service.queue_limits.max_batch_tokens, service.queue_limits.max_queue) == (CPU_BATCH_TOKENS, 3)
     pytest.importorskip("lancedb")
     from munjang.index import Index
 
     with Index.open(tmp_path / "notes", tiny_bert, device="cpu") as index:
         index.add(["hello world"])
     alone = load(Options(index=str(tmp_path / "notes"), **where))
-    assert list(alone.batcher.lanes) == [tiny_bert.name]
+    assert list(alone.batcher.queues) == [tiny_bert.name]
     assert alone.index.count() == 1
 
 

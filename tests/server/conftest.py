@@ -27,11 +27,12 @@ def server(model: BiEncoder, scorer: CrossEncoder) -> Iterator[Any]:
     pytest.importorskip("uvicorn")
     pytest.importorskip("httpx")
     from munjang.server.embedder import Embedder
+    from munjang.server.limits import RequestLimits
     from munjang.server.reranker import Reranker
-    from munjang.server.service import Service, Sizes
+    from munjang.server.service import Service
     from tests.server.running import running
 
     embedders = [Embedder("tiny", model, (8, 16)), Embedder("plain", model)]
-    sizes = Sizes(max_texts=64, max_text_chars=2000)
-    with running(Service(embedders, [Reranker("ranker", scorer)], sizes=sizes)) as started:
+    sizes = RequestLimits(max_texts=64, max_text_chars=2000)
+    with running(Service(embedders, [Reranker("ranker", scorer)], request_limits=sizes)) as started:
         yield started

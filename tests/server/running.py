@@ -10,8 +10,8 @@ import httpx
 
 from munjang.server.app import create_app
 from munjang.server.embedder import Embedder
-from munjang.server.lane import Part
-from munjang.server.rules import Rules
+from munjang.server.limits import AccessRules
+from munjang.server.model_queue import Slice
 from munjang.server.run import Server, address_of, bind
 from munjang.server.service import Service
 
@@ -26,7 +26,7 @@ class Watched(Embedder):
         self.may_go, self.sizes = threading.Event(), list[int]()
         self.may_go.set()
 
-    def compute(self, parts: Sequence[Part]) -> list[Sequence[Any]]:
+    def compute(self, parts: Sequence[Slice]) -> list[Sequence[Any]]:
         assert self.may_go.wait(20)
         self.sizes.append(sum(len(part.units) for part in parts))
         return super().compute(parts)
@@ -41,16 +41,16 @@ class Running:
     client: httpx.Client
 
     def num_inside(self) -> int:
-        return sum(lane.num_inside for lane in self.service.batcher.lanes.values())
+        return sum(queue.num_inside for queue in self.service.batcher.queues.values())
 
 
 @contextmanager
-def running(service: Service, rules: Rules | None = None, port: int = 0) -> Iterator[Running]:
+def running(service: Service, rules: AccessRules | None = None, port: int = 0) -> Iterator[Running]:
     """Serve until the block ends; then drain."""
     import asyncio
 
     bound, started = bind("127.0.0.1", port), threading.Event()
-    server = Server(create_app(service, rules or Rules()), service, 10, started.set)
+    server = Server(create_app(service, rules or AccessRules()), service, 10, started.set)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[bound])))
     thread.start()
     try:

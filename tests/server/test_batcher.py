@@ -1,4 +1,4 @@
-"""Lanes on an event loop: turns, drops, a full queue, failures, draining. The computing is a list of what was asked."""
+"""Queues on an event loop: turns, drops, a full queue, failures, draining. Computing lists what was asked."""
 
 import asyncio
 import threading
@@ -10,9 +10,13 @@ import pytest
 
 from munjang.bi_encoder import BiEncoder
 from munjang.nn.threads import is_on_one_core
-from munjang.server.batcher import Batcher, Closed
+from munjang.server.batcher import Batcher
+from munjang.nn.threads import is_on_one_core
+
 from munjang.server.embedder import Embedder, Embedding
-from munjang.server.lane import Full, Lane, Limits, Part, Work
+from munjang.server.errors import Closed, Full
+from munjang.server.limits import QueueLimits
+from munjang.server.model_queue import ModelQueue, Payload, Slice
 
 
 class Held:
@@ -21,7 +25,7 @@ class Held:
     def __init__(self) -> None:
         self.may_go, self.batches = threading.Event(), list[list[Any]]()
 
-    def __call__(self, parts: Sequence[Part]) -> list[Sequence[Any]]:
+    def __call__(self, parts: Sequence[Slice]) -> list[Sequence[Any]]:
         assert self.may_go.wait(10)
         self.batches.append([unit for part in parts for unit in part.units])
         if any(unit == "poison" for part in parts for unit in part.units):
@@ -30,7 +34,7 @@ class Held:
 
 
 def work(*units: str, tokens: int = 1) -> Any:
-    return lambda: Work(list(units), [tokens] * len(units))
+    return lambda: Payload(list(units), [tokens] * len(units))
 
 
 async def until(condition: Any) -> None:
@@ -44,9 +48,9 @@ async def until(condition: Any) -> None:
 def test_requests_that_wait_are_packed_together() -> None:
     async def scene() -> tuple[Held, list[Any]]:
         held, batcher = Held(), Batcher()
-        lane = batcher.add(Lane("a", held, Limits(max_batch_tokens=8)))
-        asked = [asyncio.ensure_future(batcher.ask(lane, work(f"{n}.0", f"{n}.1"))) for n in range(5)]
-        await until(lambda: len(lane.waiting) == 4)  # the first is being computed
+        queue = batcher.add(ModelQueue("a", held, QueueLimits(max_batch_tokens=8)))
+        asked = [asyncio.ensure_future(batcher.submit(queue, work(f"{n}.0", f"{n}.1"))) for n in range(5)]
+        await until(lambda: len(queue.waiting) == 4)  # the first is being computed
         held.may_go.set()
         answers = [results for _, results in await asyncio.gather(*asked)]
         await batcher.drain()
@@ -57,15 +61,15 @@ def test_requests_that_wait_are_packed_together() -> None:
     assert [len(batch) for batch in held.batches] == [2, 8]
 
 
-def test_lanes_take_turns() -> None:
-    """Ten batches wait in one lane when the other gets its first: it does not wait for all of them."""
+def test_queues_take_turns() -> None:
+    """Ten batches wait in one queue when the other gets its first: it does not wait for all of them."""
 
     async def scene() -> list[str]:
         order: list[str] = []
         go = threading.Event()
 
         def computing(name: str) -> Any:
-            def compute(parts: Sequence[Part]) -> list[Sequence[Any]]:
+            def compute(parts: Sequence[Slice]) -> list[Sequence[Any]]:
                 assert go.wait(10)
                 threading.Event().wait(0.005)
                 order.append(name)
@@ -74,10 +78,10 @@ def test_lanes_take_turns() -> None:
             return compute
 
         batcher = Batcher()
-        many, few = (batcher.add(Lane(name, computing(name), Limits(1))) for name in ("many", "few"))
-        asked = [asyncio.ensure_future(batcher.ask(many, work(str(n)))) for n in range(10)]
+        many, few = (batcher.add(ModelQueue(name, computing(name), QueueLimits(1))) for name in ("many", "few"))
+        asked = [asyncio.ensure_future(batcher.submit(many, work(str(n)))) for n in range(10)]
         await until(lambda: len(many.waiting) == 9)
-        asked += [asyncio.ensure_future(batcher.ask(few, work(str(n)))) for n in range(3)]
+        asked += [asyncio.ensure_future(batcher.submit(few, work(str(n)))) for n in range(3)]
         await until(lambda: len(few.waiting) == 3)
         go.set()
         await asyncio.gather(*asked)
@@ -95,22 +99,22 @@ def test_every_core_has_a_batch_of_its_own() -> None:
     async def scene() -> tuple[list[bool], int]:
         go, narrow = threading.Event(), list[bool]()
 
-        def compute(parts: Sequence[Part]) -> list[Sequence[Any]]:
+        def compute(parts: Sequence[Slice]) -> list[Sequence[Any]]:
             narrow.append(is_on_one_core())
             assert go.wait(10)
             return [[f"<{unit}>" for unit in part.units] for part in parts]
 
         batcher = Batcher()
-        lane = batcher.add(Lane("a", compute, num_at_once=2))
-        asked = [asyncio.ensure_future(batcher.ask(lane, work("first")))]
+        queue = batcher.add(ModelQueue("a", compute, num_at_once=2))
+        asked = [asyncio.ensure_future(batcher.submit(queue, work("first")))]
         await until(lambda: len(narrow) == 1)
-        asked += [asyncio.ensure_future(batcher.ask(lane, work(str(n), tokens=100))) for n in range(3)]
-        await until(lambda: len(narrow) == 2 and len(lane.waiting) == 2)
-        most = lane.num_running
+        asked += [asyncio.ensure_future(batcher.submit(queue, work(str(n), tokens=100))) for n in range(3)]
+        await until(lambda: len(narrow) == 2 and len(queue.waiting) == 2)
+        most = queue.num_running
         go.set()
         assert [results for _, results in await asyncio.gather(*asked)] == [["<first>"], ["<0>"], ["<1>"], ["<2>"]]
         await batcher.drain()
-        assert lane.num_running == 0
+        assert queue.num_running == 0
         return narrow, most
 
     narrow, most = asyncio.run(scene())
@@ -124,7 +128,7 @@ def test_a_request_in_two_batches_keeps_its_order() -> None:
     async def scene() -> list[Any]:
         second_done = threading.Event()
 
-        def compute(parts: Sequence[Part]) -> list[Sequence[Any]]:
+        def compute(parts: Sequence[Slice]) -> list[Sequence[Any]]:
             if parts[0].start == 0:
                 assert second_done.wait(10)
                 threading.Event().wait(0.02)
@@ -133,22 +137,22 @@ def test_a_request_in_two_batches_keeps_its_order() -> None:
             return [[f"<{unit}>" for unit in part.units] for part in parts]
 
         batcher = Batcher()
-        lane = batcher.add(Lane("a", compute, num_at_once=2))
-        _, results = await batcher.ask(lane, work("a", "b", "c", "d", tokens=100))
+        queue = batcher.add(ModelQueue("a", compute, num_at_once=2))
+        _, results = await batcher.submit(queue, work("a", "b", "c", "d", tokens=100))
         await batcher.drain()
         return results
 
     assert asyncio.run(scene()) == ["<a>", "<b>", "<c>", "<d>"]
 
 
-def test_lanes_share_the_cores() -> None:
-    """One lane has both cores and more waits for it: the first core that is free is the other lane's."""
+def test_queues_share_the_cores() -> None:
+    """One queue has both cores and more waits for it: the first core that is free is the other queue's."""
 
     async def scene() -> list[str]:
         order, go = list[str](), threading.Semaphore(0)
 
         def computing(name: str) -> Any:
-            def compute(parts: Sequence[Part]) -> list[Sequence[Any]]:
+            def compute(parts: Sequence[Slice]) -> list[Sequence[Any]]:
                 order.append(name)
                 assert go.acquire(timeout=10)
                 return [part.units for part in parts]
@@ -156,12 +160,14 @@ def test_lanes_share_the_cores() -> None:
             return compute
 
         batcher = Batcher()
-        many, few = (batcher.add(Lane(name, computing(name), Limits(2), num_at_once=2)) for name in ("many", "few"))
-        asked = [asyncio.ensure_future(batcher.ask(many, work(str(n)))) for n in range(6)]
+        many, few = (
+            batcher.add(ModelQueue(name, computing(name), QueueLimits(2), num_at_once=2)) for name in ("many", "few")
+        )
+        asked = [asyncio.ensure_future(batcher.submit(many, work(str(n)))) for n in range(6)]
         await until(lambda: len(order) == 2 and len(many.waiting) == 4)
         go.release()
         await until(lambda: len(order) == 3)
-        asked.append(asyncio.ensure_future(batcher.ask(few, work("x"))))
+        asked.append(asyncio.ensure_future(batcher.submit(few, work("x"))))
         await until(lambda: len(few.waiting) == 1)
         go.release()
         await until(lambda: len(order) == 4)
@@ -176,15 +182,15 @@ def test_lanes_share_the_cores() -> None:
 def test_cancelled_work_is_not_computed() -> None:
     async def scene() -> tuple[Held, int]:
         held, batcher = Held(), Batcher()
-        lane = batcher.add(Lane("a", held, Limits(max_batch_tokens=1)))
-        asked = [asyncio.ensure_future(batcher.ask(lane, work(str(n)))) for n in range(4)]
-        await until(lambda: len(lane.waiting) == 3)
+        queue = batcher.add(ModelQueue("a", held, QueueLimits(max_batch_tokens=1)))
+        asked = [asyncio.ensure_future(batcher.submit(queue, work(str(n)))) for n in range(4)]
+        await until(lambda: len(queue.waiting) == 3)
         asked[2].cancel()
         await asyncio.sleep(0)
         held.may_go.set()
         await asyncio.gather(*asked, return_exceptions=True)
         await batcher.drain()
-        return held, lane.num_inside
+        return held, queue.num_inside
 
     held, num_inside = asyncio.run(scene())
     assert held.batches == [["0"], ["1"], ["3"]]
@@ -194,12 +200,12 @@ def test_cancelled_work_is_not_computed() -> None:
 def test_a_full_queue_refuses_and_loses_nothing() -> None:
     async def scene() -> list[Any]:
         held, batcher = Held(), Batcher()
-        lane = batcher.add(Lane("a", held, Limits(max_queue=3)))
-        asked = [asyncio.ensure_future(batcher.ask(lane, work(str(n)))) for n in range(5)]
-        await until(lambda: lane.num_inside == 3)
+        queue = batcher.add(ModelQueue("a", held, QueueLimits(max_queue=3)))
+        asked = [asyncio.ensure_future(batcher.submit(queue, work(str(n)))) for n in range(5)]
+        await until(lambda: queue.num_inside == 3)
         held.may_go.set()
         found = await asyncio.gather(*asked, return_exceptions=True)
-        again = await batcher.ask(lane, work("again"))
+        again = await batcher.submit(queue, work("again"))
         await batcher.drain()
         return [*found, again]
 
@@ -212,14 +218,16 @@ def test_a_full_queue_refuses_and_loses_nothing() -> None:
 def test_a_failure_goes_to_its_own_request() -> None:
     async def scene() -> list[Any]:
         held, batcher = Held(), Batcher()
-        lane = batcher.add(Lane("a", held))
-        asked = [asyncio.ensure_future(batcher.ask(lane, work(text))) for text in ("first", "good", "poison", "fine")]
-        await until(lambda: len(lane.waiting) == 3)
+        queue = batcher.add(ModelQueue("a", held))
+        asked = [
+            asyncio.ensure_future(batcher.submit(queue, work(text))) for text in ("first", "good", "poison", "fine")
+        ]
+        await until(lambda: len(queue.waiting) == 3)
         held.may_go.set()
         found = await asyncio.gather(*asked, return_exceptions=True)
         with pytest.raises(ZeroDivisionError):
-            await batcher.ask(lane, lambda: 1 // 0)  # type: ignore[arg-type, return-value]
-        assert lane.num_inside == 0
+            await batcher.submit(queue, lambda: 1 // 0)  # type: ignore[arg-type, return-value]
+        assert queue.num_inside == 0
         await batcher.drain()
         return found
 
@@ -231,13 +239,13 @@ def test_a_failure_goes_to_its_own_request() -> None:
 def test_draining_finishes_what_is_here_and_takes_nothing_new() -> None:
     async def scene() -> Any:
         held, batcher = Held(), Batcher()
-        lane = batcher.add(Lane("a", held))
-        asked = asyncio.ensure_future(batcher.ask(lane, work("here")))
-        await until(lambda: lane.is_busy)
+        queue = batcher.add(ModelQueue("a", held))
+        asked = asyncio.ensure_future(batcher.submit(queue, work("here")))
+        await until(lambda: queue.is_busy)
         draining = asyncio.ensure_future(batcher.drain())
         await asyncio.sleep(0)
         with pytest.raises(Closed):
-            await batcher.ask(lane, work("late"))
+            await batcher.submit(queue, work("late"))
         held.may_go.set()
         await draining
         return (await asked)[1]
@@ -252,9 +260,11 @@ def test_the_loop_goes_on_while_a_real_model_computes(model: BiEncoder, num_at_o
 
     async def scene() -> tuple[list[Any], int]:
         batcher = Batcher()
-        lane = batcher.add(Lane("tiny", embedder.compute, Limits(max_batch_tokens=64), num_at_once=num_at_once))
+        queue = batcher.add(
+            ModelQueue("tiny", embedder.compute, QueueLimits(max_batch_tokens=64), num_at_once=num_at_once)
+        )
         prepared = [lambda each=each: embedder.prepare(each, Embedding()) for each in texts]
-        asked = asyncio.gather(*[batcher.ask(lane, prepare) for prepare in prepared])
+        asked = asyncio.gather(*[batcher.submit(queue, prepare) for prepare in prepared])
         num_ticks = 0
         while not asked.done():
             await asyncio.sleep(0)

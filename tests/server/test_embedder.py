@@ -64,7 +64,7 @@ def test_sizes_and_lengths_of_vectors(model: BiEncoder) -> None:
     cut = embedder.finish(list(full), Embedding(dimensions=8, normalize=True))
     np.testing.assert_allclose(cut, full[:, :8] / np.linalg.norm(full[:, :8], axis=1, keepdims=True), rtol=1e-6)
     np.testing.assert_array_equal(embedder.finish(list(full), Embedding(dimensions=8, normalize=False)), full[:, :8])
-    with pytest.raises(Refused, match="no vectors of 9 components; choose from 8"):
+    with pytest.raises(Refused, match="no vectors of 9 dimensions; choose from 8"):
         embedder.prepare(TEXTS, Embedding(dimensions=9))
     with pytest.raises(InputError, match="can't be cut to 33"):
         Embedder("x", model, (33,))
@@ -83,7 +83,7 @@ def test_sigmoid_of_anything() -> None:
 
 
 def test_what_is_no_number_is_the_models_fault(model: BiEncoder, scorer: CrossEncoder) -> None:
-    with pytest.raises(Refused, match="no numbers") as caught:
+    with pytest.raises(Refused, match="not finite") as caught:
         Embedder("x", model).finish([np.full(model.width, np.nan, np.float32)], Embedding())
     assert caught.value.kind == "model"
 

@@ -15,7 +15,7 @@ pytest.importorskip("uvicorn")
 pytest.importorskip("httpx")
 import httpx
 
-from munjang.server.lane import Limits
+from munjang.server.limits import QueueLimits
 from munjang.server.service import Service
 from tests.server.running import Running, Watched, running
 from tests.texts import ENGLISH, KOREAN
@@ -52,7 +52,7 @@ def test_32_clients_get_their_own_vectors(model: BiEncoder) -> None:
         for place in range(3)
     ]
     embedder = Watched("tiny", model)
-    with running(Service([embedder], limits=Limits(512))) as started:
+    with running(Service([embedder], queue_limits=QueueLimits(512))) as started:
         answers = asyncio.run(ask_all(started, requests))
     for texts, answer in zip(requests, answers, strict=True):
         assert answer.status_code == 200
@@ -64,7 +64,7 @@ def test_32_clients_get_their_own_vectors(model: BiEncoder) -> None:
 def test_overload_is_429_and_nothing_is_lost(model: BiEncoder) -> None:
     embedder = Watched("tiny", model)
     embedder.may_go.clear()
-    with running(Service([embedder], limits=Limits(max_queue=4))) as started:
+    with running(Service([embedder], queue_limits=QueueLimits(max_queue=4))) as started:
         texts = [[f"text {n}"] for n in range(12)]
         answers = asyncio.run(ask_all(started, texts, lambda calls: sum(call.done() for call in calls) == 8))
         statuses = [answer.status_code for answer in answers]
@@ -83,19 +83,19 @@ def test_work_of_a_client_that_went_away_is_not_computed(model: BiEncoder) -> No
     embedder = Watched("tiny", model)
     with running(Service([embedder])) as started:
         embedder.may_go.clear()
-        lane = started.service.batcher.lanes["tiny"]
+        queue = started.service.batcher.queues["tiny"]
 
         async def scene() -> None:
             async with httpx.AsyncClient(base_url=started.url, timeout=20) as client:
                 first = asyncio.ensure_future(client.post("/embed", json={"inputs": "first"}))
-                await until(lambda: lane.is_busy)
+                await until(lambda: queue.is_busy)
                 patience = httpx.Timeout(20, read=0.5)
                 async with httpx.AsyncClient(base_url=started.url, timeout=patience) as impatient:
                     with pytest.raises(httpx.ReadTimeout):
                         await impatient.post("/embed", json={"inputs": ["a", "b", "c"]})
-                await until(lambda: lane.num_inside == 1)
+                await until(lambda: queue.num_inside == 1)
                 last = asyncio.ensure_future(client.post("/embed", json={"inputs": ["x", "y"]}))
-                await until(lambda: len(lane.waiting) == 2)  # who went away is left out when a batch is made
+                await until(lambda: len(queue.waiting) == 2)  # who went away is left out when a batch is made
                 embedder.may_go.set()
                 assert [(await each).status_code for each in (first, last)] == [200, 200]
 

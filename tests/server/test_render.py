@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 pytest.importorskip("fastapi")
-from munjang.server.render import LARGE, listed, rendered
+from munjang.server.render import MIN_THREAD_NUMBERS, listed, rendered
 
 
-@pytest.mark.parametrize("num_rows", [0, 1, LARGE // 8 + 1])
+@pytest.mark.parametrize("num_rows", [0, 1, MIN_THREAD_NUMBERS // 8 + 1])
 def test_rows_come_back_bit_for_bit(num_rows: int) -> None:
     vectors = np.random.default_rng(1).normal(size=(num_rows, 8)).astype(np.float32)
     numbers = json.loads(listed(asyncio.run(rendered(vectors))))

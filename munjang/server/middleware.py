@@ -1,4 +1,4 @@
-"""The gate before every route: request ids, allowed hosts, keys, size of bodies, a log line and no stack trace ever."""
+"""ASGI middleware before every route: request ids, hosts, keys, size of bodies, a log line, never a stack trace."""
 
 import asyncio
 import json
@@ -12,23 +12,19 @@ from typing import Any
 from pydantic_core import to_json
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from munjang.server.errors import Refused, answer, refusal
+from munjang.server.errors import ClientGone, Refused, answer, refusal
+from munjang.server.limits import AccessRules
 from munjang.server.metrics import Metrics
-from munjang.server.rules import Rules
 
 LOG = logging.getLogger("munjang.server")
 REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}\Z")
 CLIENT_GONE = 499  # nginx's number; nobody reads the answer, the log does
 
 
-class ClientGone(Exception):
-    """The client went away before its answer."""
+class Middleware:
+    """Reads the whole body first, so that routes never see one that is too large or too slow."""
 
-
-class Gate:
-    """ASGI in, ASGI out; reads the whole body first, so that routes never see one that is too large or too slow."""
-
-    def __init__(self, app: ASGIApp, rules: Rules, metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, rules: AccessRules, metrics: Metrics) -> None:
         self.app, self.rules, self.metrics = app, rules, metrics
         self.num_requests = 0
 
@@ -38,9 +34,9 @@ class Gate:
                 await self.app(scope, receive, send)
             return
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        given = headers.get("x-request-id", "")
-        id = given if REQUEST_ID.match(given) else uuid.uuid4().hex
-        facts: dict[str, Any] = {}  # what routes tell the log
+        sent_id = headers.get("x-request-id", "")
+        id = sent_id if REQUEST_ID.match(sent_id) else uuid.uuid4().hex
+        facts: dict[str, Any] = {}  # that routes add to the log
         scope.setdefault("state", {})["facts"] = facts
         started_s, status = time.monotonic(), 0
 
@@ -54,17 +50,17 @@ class Gate:
         self.num_requests += 1
         try:
             if self.num_requests > self.rules.max_requests:
-                raise Refused("overloaded", "Too many requests are here at once; try again in 1 s.", retry_s=1)
+                raise Refused("overloaded", "Too many requests at once; try again in 1 s.", retry_s=1)
             self.rules.check(scope, headers)
             body = await asyncio.wait_for(self._body(receive), self.rules.body_timeout_s)
             await self.app(scope, _replaying(body, receive), sending)
         except ClientGone:
             status = CLIENT_GONE
         except TimeoutError:
-            await _refuse(Refused("slow", "The body did not arrive in time."), scope["path"], sending)
+            await _refuse(Refused("slow", "The request body did not arrive in time."), scope["path"], sending)
         except Exception as error:
             facts |= _where(error)
-            if not status:  # else the answer has begun, and nothing else can be said
+            if not status:  # else the answer has begun already
                 await _refuse(refusal(error), scope["path"], sending)
         finally:
             self.num_requests -= 1
@@ -85,7 +81,7 @@ class Gate:
                 return b"".join(parts)
 
     def _record(self, id: str, scope: Scope, status: int, seconds: float, facts: dict[str, Any]) -> None:
-        # the route's pattern: what stands in a path or behind its ? may be a text
+        # the route's pattern: a path or its query may hold a text
         path = getattr(scope.get("route"), "path", "unknown")
         self.metrics.count("te_request_count", method=path)
         self.metrics.observe("te_request_duration", seconds, method=path)
@@ -122,7 +118,7 @@ async def _refuse(refused: Refused, path: str, send: Send) -> None:
 
 
 def _replaying(body: bytes, receive: Receive) -> Receive:
-    """The body that was read already, then whatever else comes: that the client has gone."""
+    """Replay the body that was read already, then pass on what comes: that the client has gone."""
     is_read = False
 
     async def replayed() -> Message:
@@ -136,7 +132,7 @@ def _replaying(body: bytes, receive: Receive) -> Receive:
 
 
 def _where(error: Exception) -> dict[str, Any]:
-    """Kind and place of an error for the log; not its message, which may quote a text."""
+    """Return class and place of an error for the log; not its message, which may quote a text."""
     trace, place = error.__traceback__, ""
     while trace is not None:
         place = f"{trace.tb_frame.f_code.co_filename.rpartition('/')[2]}:{trace.tb_lineno}"

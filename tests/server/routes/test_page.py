@@ -12,12 +12,12 @@ from munjang.bi_encoder import BiEncoder
 pytest.importorskip("fastapi")
 pytest.importorskip("uvicorn")
 pytest.importorskip("httpx")
-from munjang.server.rules import Rules
+from munjang.server.limits import AccessRules
+from munjang.server.routes.page import FOLDER, POLICY, TYPES
 from munjang.server.service import Service
-from munjang.server.static import FOLDER, POLICY, TYPES
 from tests.server.running import Running, Watched, running
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 FILES = {path.name: path.read_text(encoding="utf-8") for path in sorted(FOLDER.iterdir())}
 SCRIPTS = [name for name in FILES if name.endswith(".js")]
 MARKUP = re.compile(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|\beval\(|new Function|srcdoc")
@@ -25,7 +25,7 @@ MARKUP = re.compile(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOM
 
 @pytest.fixture(scope="module")
 def locked(model: BiEncoder) -> Iterator[Running]:
-    with running(Service([Watched("tiny", model)]), Rules(keys=("the-key",))) as started:
+    with running(Service([Watched("tiny", model)]), AccessRules(keys=("the-key",))) as started:
         yield started
 
 

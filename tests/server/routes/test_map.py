@@ -1,9 +1,7 @@
-"""Many texts at once over HTTP: their similarities, and the map of the index."""
+"""The map of the index over HTTP."""
 
 from collections.abc import Iterator
-from typing import Any
 
-import numpy as np
 import pytest
 
 from munjang.bi_encoder import BiEncoder
@@ -13,7 +11,7 @@ pytest.importorskip("uvicorn")
 pytest.importorskip("httpx")
 from munjang.index import Index
 from munjang.server.embedder import Embedder
-from munjang.server.service import Service, Sizes
+from munjang.server.service import Service
 from tests.server.running import Running, running
 from tests.texts import ENGLISH
 
@@ -24,29 +22,8 @@ TEXTS = [*dict.fromkeys(ENGLISH)][:20]
 def indexed(model: BiEncoder) -> Iterator[Running]:
     index = Index.open("memory:", model)
     index.add(TEXTS, [f"d{n}" for n in range(len(TEXTS))])
-    with running(Service([Embedder("tiny", model)], [], index, sizes=Sizes(max_text_chars=100))) as started:
+    with running(Service([Embedder("tiny", model)], [], index)) as started:
         yield started
-
-
-def test_similarities_are_the_models(indexed: Running, model: BiEncoder) -> None:
-    answer = indexed.client.post("/similarities", json={"texts": TEXTS[:5]}).json()
-    assert answer["similarity"] == model.similarity_name
-    assert np.array(answer["scores"]) == pytest.approx(np.asarray(model.similarity(TEXTS[:5], TEXTS[:5])), abs=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("body", "status"),
-    [
-        ({"texts": []}, 422),
-        ({"texts": ["a"] * 65}, 413),
-        ({"texts": ["a" * 101]}, 413),
-        ({"texts": "a"}, 422),
-        ({}, 422),
-    ],
-)
-def test_similarities_refuse(body: dict[str, Any], status: int, indexed: Running) -> None:
-    answer = indexed.client.post("/similarities", json=body)
-    assert (answer.status_code, set(answer.json())) == (status, {"error", "error_type"})
 
 
 def test_the_map_is_drawn_again_only_when_the_index_changes(indexed: Running, monkeypatch: pytest.MonkeyPatch) -> None:

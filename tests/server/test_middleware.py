@@ -14,8 +14,8 @@ from munjang.bi_encoder import BiEncoder
 pytest.importorskip("fastapi")
 pytest.importorskip("uvicorn")
 pytest.importorskip("httpx")
-from munjang.server.gate import LOG
-from munjang.server.rules import Rules, host_name
+from munjang.server.limits import AccessRules, host_name
+from munjang.server.middleware import LOG
 from munjang.server.service import Service
 from tests.server.running import Running, Watched, running
 
@@ -25,7 +25,7 @@ KEY = {"authorization": "Bearer the-key"}
 @pytest.fixture(scope="module")
 def locked(model: BiEncoder) -> Iterator[Running]:
     """A server with two keys and small bodies."""
-    rules = Rules(keys=("old-key", "the-key"), max_body_bytes=1000)
+    rules = AccessRules(keys=("old-key", "the-key"), max_body_bytes=1000)
     with running(Service([Watched("tiny", model)]), rules) as started:
         yield started
 
@@ -64,7 +64,7 @@ def test_wrong_host(host: str, locked: Running) -> None:
 @pytest.mark.parametrize("host", ["localhost:1234", "LOCALHOST", "127.0.0.1", "[::1]:8080"])
 def test_right_host(host: str, locked: Running) -> None:
     assert post(locked, host=host, **KEY).status_code == 200
-    assert host_name(host) in Rules().hosts
+    assert host_name(host) in AccessRules().hosts
 
 
 def test_who_watches_needs_no_name(locked: Running) -> None:
@@ -74,7 +74,7 @@ def test_who_watches_needs_no_name(locked: Running) -> None:
 
 def test_too_many_at_once(model: BiEncoder) -> None:
     """Bodies are counted before they are read: who only opens requests can't fill the memory."""
-    with running(Service([Watched("tiny", model)]), Rules(max_requests=1)) as started:
+    with running(Service([Watched("tiny", model)]), AccessRules(max_requests=1)) as started:
         port = int(started.url.rpartition(":")[2])
         with socket.create_connection(("127.0.0.1", port), timeout=10) as raw:
             raw.sendall(b"POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n12")
@@ -92,7 +92,7 @@ def test_huge_body(locked: Running) -> None:
 
 
 def test_a_body_that_never_comes(model: BiEncoder) -> None:
-    with running(Service([Watched("tiny", model)]), Rules(body_timeout_s=0.2)) as started:
+    with running(Service([Watched("tiny", model)]), AccessRules(body_timeout_s=0.2)) as started:
         port = int(started.url.rpartition(":")[2])
         with socket.create_connection(("127.0.0.1", port), timeout=10) as raw:
             raw.sendall(b"POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n12")
@@ -148,7 +148,7 @@ def test_no_stack_trace(model: BiEncoder, caplog: pytest.LogCaptureFixture) -> N
         failed = started.client.post("/v1/embeddings", json=body)
         assert (failed.status_code, failed.json()["error"]["type"]) == (500, "server_error")
         broken.finish = None  # type: ignore[assignment, method-assign]
-        started.service.batcher.lanes["tiny"].compute = super(Broken, broken).compute
+        started.service.batcher.queues["tiny"].compute = super(Broken, broken).compute
         crashed = started.client.post("/v1/embeddings", json=body)
         assert (crashed.status_code, crashed.json()["error"]["type"]) == (500, "server_error")
         for each in (answer, failed, crashed):

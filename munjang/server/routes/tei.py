@@ -1,23 +1,68 @@
 """The routes of text-embeddings-inference: /embed, /rerank, /similarity, /info, /health, /metrics; and /ready."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import PlainTextResponse
+from pydantic import Field
 from pydantic_core import to_json
 
 from munjang import __version__
+from munjang.server.bodies import ForeignBody, Text, Tokens, as_inputs
 from munjang.server.embedder import Embedding
 from munjang.server.render import listed, rendered
 from munjang.server.reranker import sigmoid
-from munjang.server.schemas import TEIEmbed, TEIRerank, TEISimilarity, as_inputs
-from munjang.server.service import Service, while_there
+from munjang.server.service import Service, while_connected
 from munjang.vectors.similarity import SIMILARITIES
 
 
+class TEIEmbed(ForeignBody):
+    """POST /embed."""
+
+    inputs: Text | list[Text] | Tokens | list[Tokens]
+    truncate: bool | None = None
+    normalize: bool = True
+    dimensions: Annotated[int, Field(ge=1)] | None = None
+    prompt_name: str | None = None
+    model: str | None = None
+
+
+class TEIRerank(ForeignBody):
+    """POST /rerank."""
+
+    query: Text
+    texts: list[Text]
+    truncate: bool | None = None
+    raw_scores: bool = False
+    return_text: bool = False
+    model: str | None = None
+
+
+class Similar(ForeignBody):
+    """The texts that /similarity compares."""
+
+    source_sentence: Text
+    sentences: list[Text]
+
+
+class SimilarityParameters(ForeignBody):
+    """Options of /similarity."""
+
+    truncate: bool | None = None
+    prompt_name: str | None = None
+
+
+class TEISimilarity(ForeignBody):
+    """POST /similarity."""
+
+    inputs: Similar
+    parameters: SimilarityParameters = SimilarityParameters()
+    model: str | None = None
+
+
 def routes(service: Service) -> APIRouter:
-    """Routes over a service."""
+    """Make the routes over a service."""
     router = APIRouter()
 
     @router.post("/embed")
@@ -29,20 +74,20 @@ def routes(service: Service) -> APIRouter:
             dimensions=body.dimensions,
             truncate=body.truncate is not False,
         )
-        vectors, num_tokens = await while_there(request, service.embed(model, inputs, asked, "inputs"))
+        vectors, num_tokens = await while_connected(request, service.embed(model, inputs, asked, "inputs"))
         request.state.facts |= {"model": model.name, "texts": len(inputs), "tokens": num_tokens}
         return Response(listed(await rendered(vectors)), media_type="application/json")
 
     @router.post("/rerank")
     async def rerank(request: Request, body: TEIRerank) -> Response:
         model = service.reranker(body.model)
-        work = service.score(model, body.query, body.texts, "texts", body.truncate is not False)
-        logits, num_tokens = await while_there(request, work)
+        scoring = service.score(model, body.query, body.texts, "texts", body.truncate is not False)
+        logits, num_tokens = await while_connected(request, scoring)
         request.state.facts |= {"model": model.name, "texts": len(body.texts), "tokens": num_tokens}
         scores = logits if body.raw_scores else sigmoid(logits)
-        order = sorted(range(len(scores)), key=lambda place: -logits[place])
-        texts = [{"text": body.texts[place]} if body.return_text else {} for place in order]
-        hits = [{"index": place, "score": scores[place]} | text for place, text in zip(order, texts, strict=True)]
+        order = sorted(range(len(scores)), key=lambda row: -logits[row])
+        texts = [{"text": body.texts[row]} if body.return_text else {} for row in order]
+        hits = [{"index": row, "score": scores[row]} | text for row, text in zip(order, texts, strict=True)]
         return Response(to_json(hits), media_type="application/json")
 
     @router.post("/similarity")
@@ -50,8 +95,8 @@ def routes(service: Service) -> APIRouter:
         model, how = service.embedder(body.model), body.parameters
         texts = [body.inputs.source_sentence, *body.inputs.sentences]
         asked = Embedding(prompt_name=how.prompt_name, truncate=how.truncate is not False)
-        service.sizes.check(body.inputs.sentences, "sentences")
-        vectors, num_tokens = await while_there(request, service.embed(model, texts, asked, "sentences"))
+        service.request_limits.check(body.inputs.sentences, "sentences")
+        vectors, num_tokens = await while_connected(request, service.embed(model, texts, asked, "sentences"))
         request.state.facts |= {"model": model.name, "texts": len(texts), "tokens": num_tokens}
         scores = SIMILARITIES[model.model.similarity_name](vectors[:1], vectors[1:])
         return Response(to_json(np.asarray(scores[0], np.float64).tolist()), media_type="application/json")
@@ -71,21 +116,21 @@ def routes(service: Service) -> APIRouter:
 
     @router.get("/metrics")
     async def metrics() -> PlainTextResponse:
-        sizes = {name: lane.num_inside for name, lane in service.batcher.lanes.items()}
+        sizes = {name: queue.num_inside for name, queue in service.batcher.queues.items()}
         return PlainTextResponse(service.metrics.text(sizes), media_type="text/plain; version=0.0.4")
 
     return router
 
 
 def described(service: Service) -> dict[str, Any]:
-    """What is served: TEI's fields for the first model, and all models by name."""
+    """Describe what is served: TEI's fields for the first model, and all models by name."""
     models: dict[str, Any] = {}
-    for each in service.embedders:
-        model = each.model
-        models[each.name] = {
+    for embedder in service.embedders:
+        model = embedder.model
+        models[embedder.name] = {
             "kind": "embedding",
             "dimension": model.dimension,
-            "dimensions": list(each.dimensions),
+            "dimensions": list(embedder.dimensions),
             "max_input_length": model.max_length,
             "prompts": sorted(model.prompts),
             "similarity": model.similarity_name,
@@ -101,9 +146,9 @@ def described(service: Service) -> dict[str, Any]:
         "model_dtype": models[first]["dtype"],
         "model_type": {models[first]["kind"]: {}},
         "max_input_length": models[first]["max_input_length"],
-        "max_concurrent_requests": service.limits.max_queue,
-        "max_batch_tokens": service.limits.max_batch_tokens,
-        "max_client_batch_size": service.sizes.max_texts,
+        "max_concurrent_requests": service.queue_limits.max_queue,
+        "max_batch_tokens": service.queue_limits.max_batch_tokens,
+        "max_client_batch_size": service.request_limits.max_texts,
         "auto_truncate": True,
         "version": __version__,
         "models": models,

@@ -1,4 +1,4 @@
-"""The page: static files beside this one, read once, with headers that let them run nothing but themselves."""
+"""The page at /: static files of server/page, read once, with headers that let them run nothing but themselves."""
 
 import hashlib
 from pathlib import Path
@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request, Response
 from munjang.server.errors import Refused
 from munjang.server.service import Service
 
-FOLDER = Path(__file__).parent / "page"
+FOLDER = Path(__file__).parents[1] / "page"
 TYPES = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
@@ -37,12 +37,12 @@ HEADERS = {
     "referrer-policy": "no-referrer",
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
-    "cache-control": "no-cache",  # kept, but asked for again each time: 304 where it is the same
+    "cache-control": "no-cache",  # cached, but validated each time: 304 where it is the same
 }
 
 
 def routes(service: Service) -> APIRouter:
-    """The page at /, what it loads under /page/."""
+    """Make the routes: the page at /, the files that it loads under /page/."""
     router, files = APIRouter(), read_files()
 
     @router.get("/", include_in_schema=False)
@@ -59,14 +59,14 @@ def routes(service: Service) -> APIRouter:
 
 
 def read_files() -> dict[str, tuple[bytes, dict[str, Any]]]:
-    """Content and headers of every file, by name: what is not in this table can't be asked for."""
-    found = {}
+    """Read content and headers of every file, by name: nothing else can be asked for."""
+    files = {}
     for path in sorted(FOLDER.iterdir()):
         if path.suffix in TYPES:
             content = path.read_bytes()
             tag = f'"{hashlib.blake2b(content, digest_size=12).hexdigest()}"'
-            found[path.name] = (content, {**HEADERS, "content-type": TYPES[path.suffix], "etag": tag})
-    return found
+            files[path.name] = (content, {**HEADERS, "content-type": TYPES[path.suffix], "etag": tag})
+    return files
 
 
 def _answer(request: Request, content: bytes, headers: dict[str, Any]) -> Response:

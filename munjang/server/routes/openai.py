@@ -1,20 +1,31 @@
 """OpenAI's routes: POST /v1/embeddings, GET /v1/models."""
 
 import time
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request, Response
+from pydantic import Field
 from pydantic_core import to_json
 
+from munjang.server.bodies import ForeignBody, Text, Tokens, as_inputs
 from munjang.server.embedder import Embedding
 from munjang.server.errors import Refused
 from munjang.server.render import listed, rendered
-from munjang.server.schemas import OpenAIEmbeddings, as_inputs
-from munjang.server.service import Service, while_there
+from munjang.server.service import Service, while_connected
+
+
+class OpenAIEmbeddings(ForeignBody):
+    """POST /v1/embeddings. `input_type` is an addition: query or document, for models with a prompt for each."""
+
+    input: Text | list[Text] | Tokens | list[Tokens]
+    model: str
+    encoding_format: Literal["float", "base64"] = "float"
+    dimensions: Annotated[int, Field(ge=1)] | None = None
+    input_type: Literal["query", "document", "passage"] | None = None
 
 
 def routes(service: Service) -> APIRouter:
-    """Routes over a service."""
+    """Make the routes over a service."""
     router = APIRouter()
     started = int(time.time())
 
@@ -25,21 +36,21 @@ def routes(service: Service) -> APIRouter:
             raise Refused("invalid", "input holds an empty text; leave it out.", param="input")
         model = service.embedder(body.model)
         asked = Embedding(role=body.input_type, dimensions=body.dimensions)
-        vectors, num_tokens = await while_there(request, service.embed(model, inputs, asked, "input"))
+        vectors, num_tokens = await while_connected(request, service.embed(model, inputs, asked, "input"))
         request.state.facts |= {"model": model.name, "texts": len(inputs), "tokens": num_tokens}
         rows = await rendered(vectors, body.encoding_format == "base64")
-        data = [b'{"object":"embedding","index":%d,"embedding":%b}' % (place, row) for place, row in enumerate(rows)]
+        data = [b'{"object":"embedding","index":%d,"embedding":%b}' % (number, row) for number, row in enumerate(rows)]
         usage = {"prompt_tokens": num_tokens, "total_tokens": num_tokens}
         rest = to_json({"object": "list", "model": model.name, "usage": usage})
         return Response(rest[:-1] + b',"data":' + listed(data) + b"}", media_type="application/json")
 
     @router.get("/v1/models")
     async def models() -> dict[str, Any]:
-        return {"object": "list", "data": [_model(name, started) for name in service.batcher.lanes]}
+        return {"object": "list", "data": [_model(name, started) for name in service.batcher.queues]}
 
     @router.get("/v1/models/{name:path}")
     async def model(name: str) -> dict[str, Any]:
-        if name not in service.batcher.lanes:
+        if name not in service.batcher.queues:
             raise Refused("not_found", "This server has no model of that name.", "model", "model_not_found")
         return _model(name, started)
 

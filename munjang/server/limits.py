@@ -1,0 +1,99 @@
+"""All limits of the server: who may come in, how large a request may be, how much may wait for a model."""
+
+import hmac
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from munjang.errors import InputError
+from munjang.server.errors import Refused
+
+if TYPE_CHECKING:
+    from starlette.types import Scope
+
+OPEN_PATHS = ("/health", "/ready")  # for monitoring: by any name, without a key
+PAGE, PAGE_FILES = "/", "/page/"  # without a key, which is typed in there; they hold nothing of the index
+
+
+@dataclass(frozen=True)
+class AccessRules:
+    """Who may come in, with how large a body. No keys: everyone; no hosts: any name."""
+
+    keys: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ("127.0.0.1", "localhost", "::1")
+    max_body_bytes: int = 2_000_000
+    body_timeout_s: float = 30.0
+    max_requests: int = 4096  # at the same time, their bodies in memory
+
+    def check(self, scope: "Scope", headers: dict[str, str]) -> None:
+        """Refuse a wrong host (a web page that was rebound to this address), a wrong key, a body that is too large."""
+        if scope["path"] in OPEN_PATHS:
+            return
+        if self.hosts and host_name(headers.get("host", "")) not in self.hosts:
+            raise Refused("host", "This server isn't known by that name; add the name with --allowed-host.")
+        is_page = scope["path"] == PAGE or scope["path"].startswith(PAGE_FILES)
+        if self.keys and not is_page and not self.is_known(headers.get("authorization", "")):
+            message = "Wrong or missing API key; send it as the header 'Authorization: Bearer KEY'."
+            raise Refused("unauthorized", message, code="invalid_api_key")
+        length = headers.get("content-length", "")
+        if length.isdigit() and int(length) > self.max_body_bytes:
+            raise self.too_large()
+
+    def is_known(self, header: str) -> bool:
+        """Tell whether the header holds one of the keys, in the same time for every wrong one."""
+        scheme, _, sent = header.partition(" ")
+        is_equal = False
+        for key in self.keys:
+            is_equal |= hmac.compare_digest(sent.strip().encode(), key.encode())
+        return is_equal and scheme.lower() == "bearer"
+
+    def too_large(self) -> Refused:
+        """Return the error for a body above the limit."""
+        message = f"The request body is larger than {self.max_body_bytes} bytes; send fewer texts at once."
+        return Refused("too_large", message)
+
+
+@dataclass(frozen=True)
+class RequestLimits:
+    """How many texts a request may hold, and how long."""
+
+    max_texts: int = 2048
+    max_text_chars: int = 100_000
+
+    def check(self, texts: Sequence[Any], param: str) -> None:
+        """Refuse an empty request, and one above these limits."""
+        if not texts:
+            raise Refused("invalid", f"{param} is empty; give at least one text.", param=param)
+        if len(texts) > self.max_texts:
+            raise Refused("too_large", f"{len(texts)} texts; at most {self.max_texts} are allowed.", param=param)
+        longest = max(map(len, texts))
+        if longest > self.max_text_chars:
+            message = f"A text has {longest} characters or tokens; at most {self.max_text_chars} are allowed."
+            raise Refused("too_large", message, param=param)
+
+
+@dataclass(frozen=True)
+class QueueLimits:
+    """How much waits for one model and how it is packed."""
+
+    max_batch_tokens: int = 4096  # that a model computes at once
+    max_queue: int = 512  # requests, from arrival to answer
+    max_wait_ms: int = 50  # that smaller requests may overtake one
+
+    def __post_init__(self) -> None:
+        for name in ("max_batch_tokens", "max_queue"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} must be at least 1, not {getattr(self, name)}.")
+        if self.max_wait_ms < 0:
+            raise InputError(f"max_wait_ms must be at least 0, not {self.max_wait_ms}.")
+
+
+def host_name(header: str) -> str:
+    """Return the name in a Host header, without its port.
+
+    >>> host_name("[::1]:8080"), host_name("LocalHost:80")
+    ('::1', 'localhost')
+    """
+    if header.startswith("["):
+        return header[1:].partition("]")[0].lower()
+    return header.partition(":")[0].lower()

@@ -1,0 +1,62 @@
+"""Our route POST /search."""
+
+from dataclasses import replace
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Request, Response
+from pydantic import Field
+from pydantic_core import to_json
+
+from munjang.server.bodies import OwnBody, Text
+from munjang.server.embedder import Embedding
+from munjang.server.errors import Refused
+from munjang.server.service import Service, while_connected
+from munjang.types import Hit
+
+
+class Search(OwnBody):
+    """POST /search. `rerank`: the name of a re-ranker, or true for the first one.
+
+    `rerank_weight`: its weight in the final order, 0 to 1, the retrieval has the rest; left out, what the re-ranker's
+    folder states, or 1.
+    """
+
+    query: Text
+    k: Annotated[int, Field(ge=1, le=1000)] = 10
+    candidates: Annotated[int, Field(ge=1, le=1000)] = 100
+    where: Annotated[Text, Field(max_length=10_000)] | None = None
+    rerank: bool | str = False
+    rerank_weight: Annotated[float, Field(ge=0, le=1)] | None = None
+    group: Literal["document", "passage"] = "document"
+    hybrid: bool = False
+
+
+def routes(service: Service) -> APIRouter:
+    """Make the routes over a service."""
+    router = APIRouter()
+
+    @router.post("/search")
+    async def search(request: Request, body: Search) -> Response:
+        hits = await while_connected(request, find(service, body))
+        request.state.facts |= {"hits": len(hits)}
+        return Response(to_json({"hits": [hit.as_dict() for hit in hits]}), media_type="application/json")
+
+    return router
+
+
+async def find(service: Service, body: Search) -> list[Hit]:
+    """Search as `Index.search` does, but let the batcher compute the query's vector and the re-ranker's pairs."""
+    index = service.require_index()
+    if body.rerank is False and body.rerank_weight is not None:
+        raise Refused("invalid", "rerank_weight is the weight of a re-ranker; name it with rerank.")
+    embedder = next(embedder for embedder in service.embedders if embedder.model is index.model)
+    vectors, _ = await service.embed(embedder, [body.query], Embedding(role="query"), "query")
+    asked = (body.query, body.k, body.candidates, body.where, body.group, body.hybrid, vectors)
+    found = await service.with_index(lambda: index.retrieve(*asked))
+    [hits], reranking, logits = found.hits, None, None
+    if body.rerank is not False and hits:
+        reranker = service.reranker(None if body.rerank is True else body.rerank)
+        reranking = replace(reranker.reranking, weight=body.rerank_weight)
+        logits, _ = await service.score(reranker, body.query, [hit.text for hit in hits], "candidates")
+    finished: list[Hit] = index.finish(found, reranking, None if logits is None else [logits])
+    return finished

@@ -1,0 +1,38 @@
+"""Our route POST /similarities: every text with every other."""
+
+import numpy as np
+from fastapi import APIRouter, Request, Response
+from pydantic_core import to_json
+
+from munjang.server.bodies import OwnBody, Text
+from munjang.server.embedder import Embedding
+from munjang.server.errors import Refused
+from munjang.server.service import Service, while_connected
+from munjang.vectors.similarity import SIMILARITIES
+
+MAX_COMPARED = 64  # texts: their scores are a square
+
+
+class Similarities(OwnBody):
+    """POST /similarities."""
+
+    texts: list[Text]
+    model: str | None = None
+
+
+def routes(service: Service) -> APIRouter:
+    """Make the routes over a service."""
+    router = APIRouter()
+
+    @router.post("/similarities")
+    async def similarities(request: Request, body: Similarities) -> Response:
+        model = service.embedder(body.model)
+        if len(body.texts) > MAX_COMPARED:
+            raise Refused("too_large", f"{len(body.texts)} texts; at most {MAX_COMPARED} can be compared.")
+        vectors, num_tokens = await while_connected(request, service.embed(model, body.texts, Embedding(), "texts"))
+        request.state.facts |= {"model": model.name, "texts": len(body.texts), "tokens": num_tokens}
+        name = model.model.similarity_name
+        scores = np.asarray(SIMILARITIES[name](vectors, vectors), np.float64).tolist()
+        return Response(to_json({"similarity": name, "scores": scores}), media_type="application/json")
+
+    return router
