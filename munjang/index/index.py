@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from types import TracebackType
+from typing import Any, TypeAlias, overload
 from typing import Any, Literal, TypedDict, Unpack, overload
 
 import numpy as np
@@ -30,11 +31,12 @@ from munjang.stores.parsing import parse
 from munjang.text.chunking import Chunker, Passage
 from munjang.text.inputs import as_texts
 from munjang.text.terms import terms
-from munjang.types import Floats, Hit
+from munjang.types import Array, Floats, Hit
 from munjang.vectors.similarity import check_vectors
 
 BATCH_DOCUMENTS = 2048  # cut, encoded and stored together: what a killed run may have to do again
 GROUPS = ("document", "passage")
+Queries: TypeAlias = str | list[str] | tuple[str, ...] | Array  # an array holds vectors
 
 
 class SearchOptions(TypedDict, total=False):
@@ -162,7 +164,7 @@ class Index:
     ) -> Any: ...
     def search(
         self,
-        query: Any,
+        query: Queries,
         k: int = 10,
         candidates: int = 100,
         where: str | None = None,
@@ -185,7 +187,7 @@ class Index:
 
     def retrieve(
         self,
-        query: Any,
+        query: Queries,
         k: int = 10,
         candidates: int = 100,
         where: str | None = None,

@@ -1,4 +1,4 @@
-"""Many documents into an index, so that a run that was killed can be repeated: nothing is lost, nothing is twice."""
+"""Adding many documents to an index, so that a killed run can be repeated: nothing is lost or stored twice."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,32 +12,32 @@ from munjang.progress import Progress
 
 @dataclass(frozen=True)
 class Summary:
-    """What was done with the documents."""
+    """Counts of documents."""
 
     num_added: int = 0
-    num_there: int = 0  # with this text and metadata already
+    num_known: int = 0  # with this text and metadata already
 
     def __str__(self) -> str:
-        return f"{self.num_added:,} documents added, {self.num_there:,} were there already"
+        return f"{self.num_added:,} documents added, {self.num_known:,} were there already"
 
 
 def ingest(index: Index, documents: Iterable[Document], progress: bool | None = None) -> Summary:
     """Add documents batch by batch; each batch is in the store whole or not at all.
 
-    A document without an id is known by a hash of its text and metadata, and passed over if it is there. One with an id
-    replaces the one of that id.
+    A document without an id gets a hash of its text and metadata, and is skipped if that exists. One with an id
+    replaces the document of that id.
     """
-    num_added = num_there = 0
+    num_added = num_known = 0
     source = iter(documents)
     with Progress(label="indexing", enabled=progress) as bar:
-        while some := list(islice(source, BATCH_DOCUMENTS)):
-            named = {each.id or document_id(each.text, each.metadata): each for each in some}
-            hashed = [id for id, each in named.items() if each.id is None]
-            there = {id for id, rows in index.store.passages(hashed).items() if rows}
-            new = {id: each for id, each in named.items() if id not in there}
+        while batch := list(islice(source, BATCH_DOCUMENTS)):
+            by_id = {each.id or document_id(each.text, each.metadata): each for each in batch}
+            hashes = [id for id, document in by_id.items() if document.id is None]
+            known = {id for id, passages in index.store.passages(hashes).items() if passages}
+            new = {id: document for id, document in by_id.items() if id not in known}
             if new:
-                texts, metadata = [each.text for each in new.values()], [each.metadata for each in new.values()]
+                texts, metadata = zip(*((document.text, document.metadata) for document in new.values()), strict=True)
                 index.upsert(texts, list(new), metadata, progress=False)
-            num_added, num_there = num_added + len(new), num_there + len(there)
-            bar.advance(len(some))
-    return Summary(num_added, num_there)
+            num_added, num_known = num_added + len(new), num_known + len(known)
+            bar.advance(len(batch))
+    return Summary(num_added, num_known)

@@ -1,6 +1,6 @@
-"""Encoded vectors into an index in bulk: whole columns from Parquet to the engine, nothing computed.    N rows.
+"""Loading encoded vectors into an index in bulk: whole columns from Parquet to the engine.    N rows.
 
-The vectors have to be those that the index would compute: the same model, its prompt for documents, its width.
+The vectors have to be those that the index would compute: the same model, its prompt for documents, its dimension.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,24 +24,24 @@ from munjang.types import Array
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FLOATS = ("float32", "float16")
+FULL_PRECISIONS = ("float32", "float16")
 
 
 def check_source(index: Index, fingerprint: str, settings: Mapping[str, Any], dimension: int) -> None:
-    """Refuse vectors that the index's own would not fit."""
+    """Refuse vectors that the index would not compute itself."""
     facts, model = index.store.schema.facts, index.model
     if fingerprint != facts["fingerprint"]:
         raise InputError(
             f"These vectors are of another model ({fingerprint[:12]}) than the index's, {facts['model']} "
             f"({facts['fingerprint'][:12]})."
         )
-    if settings["precision"] not in FLOATS:
+    if settings["precision"] not in FULL_PRECISIONS:
         raise InputError(
             f"These vectors are {settings['precision']}; an index scores with full ones. Encode with --precision "
             "float32 or float16: the index keeps them in the type that it was made with."
         )
     if dimension != index.store.schema.dimension:
-        raise InputError(f"These vectors have {dimension} components, the index {index.store.schema.dimension}.")
+        raise InputError(f"These vectors have {dimension} dimensions, the index {index.store.schema.dimension}.")
     wanted, used = _prompt_of({"role": "document"}, model), _prompt_of(settings, model)
     if used != wanted:
         raise InputError(
@@ -57,7 +57,7 @@ def check_source(index: Index, fingerprint: str, settings: Mapping[str, Any], di
 
 
 def _prompt_of(settings: Mapping[str, Any], model: BiEncoder) -> str:
-    """What these settings put before every text."""
+    """Return what these settings put before every text."""
     names = {"document": DOCUMENT_PROMPTS, "query": ("query",)}.get(settings["role"])
     if names is not None:
         return next((model.prompts[name] for name in names if model.prompts.get(name)), "")
@@ -65,42 +65,42 @@ def _prompt_of(settings: Mapping[str, Any], model: BiEncoder) -> str:
 
 
 def _is_own_length(normalize: bool | None, model: BiEncoder) -> bool:
-    """Whether vectors are as long as without that option; one that is cut has no unit length any more."""
+    """Tell whether vectors have the length that the model gives them; a cut one has no unit length any more."""
     is_unit = model.network.is_unit
     return {None: True, True: is_unit and model.dimension == model.width, False: not is_unit}[normalize]
 
 
 class Seen:
-    """Ids of earlier tables as hashes, 8 bytes each; two ids of one hash cost a merge that was not needed."""
+    """Ids of earlier tables as hashes, 8 bytes each; a collision costs a merge that was not needed."""
 
     def __init__(self) -> None:
         self.runs: list[Array] = []  # sorted, each shorter than the one before
 
     def add(self, ids: Sequence[str]) -> bool:
-        """Keep these in mind; whether one of them was there before."""
+        """Remember ids and tell whether one of them was known before."""
         new = np.sort(np.fromiter(map(hash, ids), np.int64, len(ids)))
-        was_there = any(_has_any(run, new) for run in self.runs)
+        was_known = any(_has_any(run, new) for run in self.runs)
         while self.runs and len(self.runs[-1]) <= len(new):
             new = np.sort(np.concatenate([self.runs.pop(), new]))
         self.runs.append(new)
-        return was_there
+        return was_known
 
 
 def _has_any(run: Array, values: Array) -> bool:
-    places = np.minimum(np.searchsorted(run, values), len(run) - 1)
-    return bool((run[places] == values).any())
+    rows = np.minimum(np.searchsorted(run, values), len(run) - 1)
+    return bool((run[rows] == values).any())
 
 
 def load_tables(
     index: Index, tables: Iterable["pa.Table"], num_rows: int | None = None, progress: bool | None = None
 ) -> int:
-    """Rows of tables (id, vector, maybe text) into an index, a table at a time, all or none; gives how many.
+    """Load tables (id, vector, maybe text) into an index, each all or none, and return the number of rows.
 
-    A row whose id is there takes the place of that document, passages and all, so a load that was stopped may be done
-    again. Words for hybrid search are cut from the texts where there are any.
+    A row whose id exists replaces that document with all its passages, so a load that was stopped can be repeated.
+    Words for hybrid search are taken from the texts where there are any.
     """
     seen = Seen() if index.count() == 0 else None
-    done = 0
+    num_loaded = 0
     with Progress(num_rows, "loading", progress) as bar:
         for table in tables:
             if table.num_rows:
@@ -110,14 +110,14 @@ def load_tables(
                     index.store.load(columns, is_new=True)
                 else:
                     _replace(index.store, columns, ids)
-            done += table.num_rows
+            num_loaded += table.num_rows
             bar.advance(table.num_rows)
-    return done
+    return num_loaded
 
 
 def _replace(store: Store, columns: Columns, ids: Sequence[str]) -> None:
-    """Load rows; what else their documents had goes after that, so that none is gone in between."""
-    check_columns(columns, store.schema)  # before the store is asked for ids that it can't hold
+    """Load rows, then remove other passages of their documents, so that no document is gone in between."""
+    check_columns(columns, store.schema)  # before the store is asked for ids that it can't store
     before = {row_id for old in store.passages(ids).values() for row_id in old}
     store.load(columns, is_new=False)
     gone = before - set(columns.ids.to_pylist())
@@ -126,7 +126,7 @@ def _replace(store: Store, columns: Columns, ids: Sequence[str]) -> None:
 
 
 def columns_of(index: Index, table: "pa.Table") -> Columns:
-    """A table as the index's store keeps it."""
+    """Convert a table to the columns of the index's store."""
     import pyarrow as pa
 
     ids = _column(table, "id").cast(pa.string())

@@ -1,6 +1,6 @@
-"""An index to a file and back, rows with their vectors; and the same rows with another model's vectors.
+"""Exporting an index to a file and importing it, rows with vectors; computing vectors anew with another model.
 
-A file is .jsonl (also .gz): a first line that says what it is, then an object a row.
+A file is .jsonl (also .gz): a first line that describes it, then an object a row.
 """
 
 import base64
@@ -26,34 +26,34 @@ from munjang.stores.base import NoSuchStore, Rows
 from munjang.text.terms import terms
 from munjang.types import Floats
 
-KIND = "munjang index 1"
+FILE_KIND = "munjang index 1"
 
 
 def export_rows(index: Index, path: Path, progress: bool | None = None) -> int:
-    """Write every row to a file that appears whole or not at all; gives how many."""
+    """Write every row to a file that appears whole or not at all; return the number of rows."""
     number = 0
     with replacing(path) as raw, Progress(index.count(), "exporting", progress) as bar:
         packed = gzip.GzipFile(fileobj=raw, mode="wb", mtime=0) if path.suffix == ".gz" else raw
         file = io.TextIOWrapper(packed, encoding="ascii", newline="\n")
         facts = {key: index.store.schema.facts[key] for key in ("model", "fingerprint")}
-        head = {"kind": KIND, "dimension": index.store.schema.dimension, **facts}
+        head = {"kind": FILE_KIND, "dimension": index.store.schema.dimension, **facts}
         file.write(json.dumps(head) + "\n")
         for rows in index.store.scan(BATCH_DOCUMENTS):
             for line in _lines(rows):
                 file.write(json.dumps(line) + "\n")
             number += len(rows)
             bar.advance(len(rows))
-        file.detach()  # which writes what it holds, and leaves closing to its owner
+        file.detach()  # flushes, and leaves closing to its owner
         if packed is not raw:
             packed.close()
     return number
 
 
 def import_rows(index: Index, path: Path, progress: bool | None = None) -> int:
-    """Take over the rows of a file that an index of the same model wrote; rows that are there are replaced."""
+    """Import the rows of a file that an index of the same model wrote; existing rows are replaced."""
     lines = (line for _, line in read_lines(path) if line.strip())
     head = json.loads(next(lines, "{}"))
-    if head.get("kind") != KIND:
+    if head.get("kind") != FILE_KIND:
         raise InputError(f"{path} was not written by `munjang index export`.")
     if head["fingerprint"] != index.store.schema.facts["fingerprint"]:
         raise InputError(
@@ -61,9 +61,9 @@ def import_rows(index: Index, path: Path, progress: bool | None = None) -> int:
         )
     number = 0
     with Progress(label="importing", enabled=progress) as bar:
-        while some := [json.loads(line) for line in islice(lines, BATCH_DOCUMENTS)]:
-            rows = _rows(index, some)
-            index.extend([dict(each) for each in rows.metadata])
+        while batch := [json.loads(line) for line in islice(lines, BATCH_DOCUMENTS)]:
+            rows = _rows(index, batch)
+            index.extend(rows.metadata)
             index.store.upsert(rows)
             number += len(rows)
             bar.advance(len(rows))
@@ -71,32 +71,32 @@ def import_rows(index: Index, path: Path, progress: bool | None = None) -> int:
 
 
 def reembed(
-    place: str, model: BiEncoder, model_name: str | None, name: str = "default", progress: bool | None = None
+    location: str, model: BiEncoder, model_name: str | None, name: str = "default", progress: bool | None = None
 ) -> int:
-    """Compute all vectors of an index anew with another model, beside the old ones, and switch when all are there.
+    """Compute all vectors of an index anew with another model, beside the old ones, and switch when all are stored.
 
-    Until then searches go on with the old ones. A run that was stopped goes on with the rows that are missing.
+    Until then searches use the old ones. Resumes a stopped run with the rows that are missing. Returns their number.
     """
-    old = Index.open_store(place, name)
+    old = Index.open_store(location, name)
     if old.schema.facts["fingerprint"] == model.fingerprint:
-        raise InputError(f"{place} has this model's vectors already.")
+        raise InputError(f"{location} has this model's vectors already.")
     target = _next_name(old.schema.facts.get("generation", 0), name)
     schema = schema_of(model, old.schema.vectors, old.schema.facts["chunk"], model_name or model.model.folder)
     facts = {**schema.facts, "generation": old.schema.facts.get("generation", 0) + 1}
     schema = replace(schema, fields=dict(old.schema.fields), facts=facts)
     try:
-        new = open_store(place, None, False, target)
+        new = open_store(location, None, False, target)
         if new.schema.facts["fingerprint"] != model.fingerprint:
-            raise InputError(f"Another model was begun there before: {new.schema.facts['model']}. Finish that first.")
+            raise InputError(f"Another model was begun before: {new.schema.facts['model']}. Finish that first.")
     except NoSuchStore:
-        new = open_store(place, schema, True, target)
+        new = open_store(location, schema, True, target)
     number = 0
     with Progress(old.count(), "embedding", progress) as bar:
         for rows in old.scan(BATCH_DOCUMENTS, with_vectors=False):
-            there = set(new.get(rows.ids).ids)
-            missing = [at for at, id in enumerate(rows.ids) if id not in there]
+            known = set(new.get(rows.ids).ids)
+            missing = [row for row, id in enumerate(rows.ids) if id not in known]
             if missing:
-                new.upsert(_again(rows, missing, model, new.schema, new.abilities.has_terms))
+                new.upsert(_reencoded(rows, missing, model, new.schema, new.abilities.has_terms))
             number += len(missing)
             bar.advance(len(rows))
     old.put_facts({**old.schema.facts, "moved_to": target})
@@ -109,7 +109,7 @@ def _next_name(generation: int, name: str) -> str:
     return f"{name.split('~')[0]}~{generation + 1}"
 
 
-def _again(rows: Rows, keep: list[int], model: BiEncoder, schema: Any, has_terms: bool) -> Rows:
+def _reencoded(rows: Rows, keep: list[int], model: BiEncoder, schema: Any, has_terms: bool) -> Rows:
     texts = [rows.texts[at] for at in keep]
     stored, full = stored_vectors(model.encode_document(texts, progress=False), schema)
     columns = ([column[at] for at in keep] for column in (rows.ids, rows.document_ids, rows.starts, rows.ends))

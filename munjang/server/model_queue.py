@@ -11,8 +11,8 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
-from munjang.engine.executor import on_one_core
 from munjang.errors import MunjangError
+from munjang.nn.threads import on_one_core
 from munjang.server.limits import QueueLimits
 
 MAX_RETRY_S = 60  # that a client is asked to wait

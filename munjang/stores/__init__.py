@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Engine:
+class Entry:
     """A row of STORES."""
 
     store: str  # file and class, below munjang.stores; imported when a location asks for it
@@ -26,13 +26,13 @@ class Engine:
 
 MILVUS = r"milvus(\+https?|-lite):"
 STORES = {
-    "LanceDB": Engine("lance.store.LanceStore", "", "a folder", "lancedb", "lance"),
-    "memory": Engine("memory.store.MemoryStore", "memory:", "memory:", is_lasting=False),
-    "PostgreSQL": Engine("postgres.store.PostgresStore", "postgres(ql)?:", "postgresql://...", "psycopg", "postgres"),
-    "Milvus": Engine("milvus.store.MilvusStore", MILVUS, "milvus+http://..., milvus-lite:PATH", "pymilvus", "milvus"),
+    "LanceDB": Entry("lance.store.LanceStore", "", "a folder", "lancedb", "lance"),
+    "memory": Entry("memory.store.MemoryStore", "memory:", "memory:", is_lasting=False),
+    "PostgreSQL": Entry("postgres.store.PostgresStore", "postgres(ql)?:", "postgresql://...", "psycopg", "postgres"),
+    "Milvus": Entry("milvus.store.MilvusStore", MILVUS, "milvus+http://..., milvus-lite:PATH", "pymilvus", "milvus"),
 }
-LOCATIONS = ", ".join(engine.locations for engine in STORES.values())
-LASTING_LOCATIONS = ", ".join(engine.locations for engine in STORES.values() if engine.is_lasting)
+LOCATIONS = ", ".join(entry.locations for entry in STORES.values())
+LASTING_LOCATIONS = ", ".join(entry.locations for entry in STORES.values() if entry.is_lasting)
 
 
 def open_store(location: str, schema: "Schema | None", create: bool, name: str = "default") -> "Store":
@@ -43,11 +43,11 @@ def open_store(location: str, schema: "Schema | None", create: bool, name: str =
     """
     found = re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", location)  # two letters or more: C: is a drive
     scheme = found[0].lower() if found else ""
-    for title, engine in STORES.items():
-        if re.fullmatch(engine.scheme, scheme):
-            if find_spec(engine.package) is None:
-                raise MissingExtra(engine.package, engine.extra, f"A store in {title}")
-            module, _, class_name = f"munjang.stores.{engine.store}".rpartition(".")
+    for title, entry in STORES.items():
+        if re.fullmatch(entry.scheme, scheme):
+            if find_spec(entry.package) is None:
+                raise MissingExtra(entry.package, entry.extra, f"A store in {title}")
+            module, _, class_name = f"munjang.stores.{entry.store}".rpartition(".")
             store: Store = getattr(import_module(module), class_name).open(location, schema, create, name)
             return store
-    raise unknown("kind of store", scheme, [engine.locations for engine in STORES.values()])
+    raise unknown("kind of store", scheme, [entry.locations for entry in STORES.values()])

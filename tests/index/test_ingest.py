@@ -20,9 +20,9 @@ def test_the_same_again_changes_nothing(index: Index, monkeypatch: pytest.Monkey
     monkeypatch.setattr(ingesting, "BATCH_DOCUMENTS", 3)
     documents = [Document(f"text {n}", metadata={"n": n}) for n in range(8)]
     first = ingest(index, documents, progress=False)
-    assert (first.num_added, first.num_there) == (8, 0)
+    assert (first.num_added, first.num_known) == (8, 0)
     again = ingest(index, documents, progress=False)
-    assert (again.num_added, again.num_there) == (0, 8)
+    assert (again.num_added, again.num_known) == (0, 8)
     assert index.count() == 8
     assert str(again) == "0 documents added, 8 were there already"
 
@@ -39,7 +39,7 @@ def test_an_interrupted_run_goes_on(index: Index, monkeypatch: pytest.MonkeyPatc
         ingest(index, breaking(), progress=False)
     assert index.count() == 6  # two whole batches
     done = ingest(index, documents, progress=False)
-    assert (done.num_added, done.num_there) == (2, 6)
+    assert (done.num_added, done.num_known) == (2, 6)
     assert index.count() == 8
 
 

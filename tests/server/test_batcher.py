@@ -11,8 +11,6 @@ import pytest
 from munjang.bi_encoder import BiEncoder
 from munjang.nn.threads import is_on_one_core
 from munjang.server.batcher import Batcher
-from munjang.nn.threads import is_on_one_core
-
 from munjang.server.embedder import Embedder, Embedding
 from munjang.server.errors import Closed, Full
 from munjang.server.limits import QueueLimits

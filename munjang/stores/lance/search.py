@@ -26,7 +26,7 @@ from munjang.vectors.nearest import kth_best
 from munjang.vectors.similarity import PAIRWISE
 
 SLACK, HALF_SLACK = 1e-5, 1e-2  # distances of the engine and scores of ours differ by rounding
-OVERSAMPLE, MIN_CANDIDATES = 2, 100  # of an index, for scoring once more: 50 found 0.933 of a million rows' ten best
+OVERSAMPLE, MIN_CANDIDATES = 2, 100  # of an index, for rescoring: 50 found 0.933 of a million rows' ten best
 NUM_BEYOND_K = 8  # rows that are read: mostly enough to see that the next one is further away
 MAX_EQUAL_ROWS = 20_000  # that are read to find those of equal scores with the smallest ids
 NUM_ATTEMPTS = 3  # others may move rows between finding and reading them

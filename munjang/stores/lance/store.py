@@ -1,8 +1,8 @@
 """LanceDB: a folder on disk, whose every change is one commit.    N rows, Q queries, D dimensions.
 
-Searching is exact until `compact` builds an index of the vectors, from INDEX_ROWS rows on. Rows that came after it are
-searched too. Candidates are scored once more with the full vectors, so int8 and binary ones only choose the index:
-scalar quantization for int8, RaBitQ's bits for binary.
+Searching is exact until `compact` builds an index of the vectors, from MIN_INDEX_ROWS rows on. Rows that came after it
+are searched too. Candidates are rescored with the full vectors, so int8 and binary ones only choose the index: scalar
+quantization for int8, RaBitQ's bits for binary.
 """
 
 import json
