@@ -11,8 +11,7 @@ import os
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from types import TracebackType
-from typing import Any, TypeAlias, overload
-from typing import Any, Literal, TypedDict, Unpack, overload
+from typing import Any, Literal, TypeAlias, TypedDict, Unpack, overload
 
 import numpy as np
 
