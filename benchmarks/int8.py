@@ -44,7 +44,7 @@ def texts_of(data: Path, count: int) -> dict[str, list[str]]:
 def measure(name: str, folder: str | None, corpora: dict[str, list[str]], rounds: int) -> dict[str, Any]:
     """One model in both dtypes: cosines of its vectors (correlation of a re-ranker's scores), and times float32."""
     from munjang import BiEncoder, CrossEncoder
-    from munjang.nn.packed import Exact
+    from munjang.nn.prepacked import Exact
 
     is_pairs = name == "ko-en-reranker"
     kind = CrossEncoder if is_pairs else BiEncoder
@@ -66,7 +66,7 @@ def measure(name: str, folder: str | None, corpora: dict[str, list[str]], rounds
                     seconds[dtype].append(time.perf_counter() - start)
             rows[corpus] = _closeness(outputs["float32"], outputs["int8"], is_pairs)
             rows[corpus]["times_float32"] = round(min(seconds["float32"]) / min(seconds["int8"]), 2)
-    exact = sum(isinstance(block.qkv.packed, Exact) for block in blocks)
+    exact = sum(isinstance(block.qkv.prepacked, Exact) for block in blocks)
     return {"layers": len(blocks), "layers_in_float32": exact, "corpora": rows}
 
 

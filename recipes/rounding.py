@@ -46,7 +46,7 @@ def round_in_turn(model: BiEncoder, texts: list[str]) -> None:
             with torch.no_grad():
                 layers[path].weight.copy_(weight_ND / grown_D)
         done = wanted
-    encoder.load_state_dict(encoder.state_dict())  # drops what is packed of the weights before
+    encoder.load_state_dict(encoder.state_dict())  # drops what is prepacked of the weights before
 
 
 def products(model: BiEncoder, texts: list[str]) -> dict[nn.Module, Tensor]:

@@ -1,8 +1,8 @@
 """Our compact format: an encoder's weights in 8 bits, all else in float32.    N rows of a weight, D columns.
 
 Beside a weight of whole numbers [N, D] stand its steps, `.scale` [N], and behind a norm the powers of two by which
-its columns were grown first, `.equal` [D], as nn/int8/rows.py does it: on a CPU with VNNI `dtype="int8"` finds the same
-numbers again where a layer keeps a scale per row; in known ranges (nn/int8/ranges.py), and without VNNI, weights are
+its columns were grown first, `.equal` [D], as nn/int8/dynamic.py does it: on a CPU with VNNI `dtype="int8"` finds the
+same numbers again where a layer has dynamic scales; with static ones (nn/int8/static.py), and without VNNI, weights are
 rounded once more.
 """
 
@@ -14,7 +14,7 @@ from munjang.nn.encoder import Encoder
 from munjang.nn.families.base import Names
 from munjang.nn.heads import check_weight
 from munjang.nn.int8.weights import equalisers, in_steps
-from munjang.nn.packed import pack_exact
+from munjang.nn.prepacked import prepack_exact
 
 FORMAT = "munjang-int8"  # as `save` calls it
 STEM = "munjang_int8"  # never model.safetensors: sentence-transformers would take whole numbers for weights
@@ -48,7 +48,7 @@ def exponents_of(encoder: Encoder) -> dict[str, Tensor]:
         twin = Encoder(encoder.shape).eval()
     state = {name: tensor.detach().to("cpu", torch.float32) for name, tensor in encoder.state_dict().items()}
     twin.load_state_dict(state, assign=True)
-    pack_exact(twin)
+    prepack_exact(twin)
     with torch.no_grad():
         equal = equalisers(twin)
     return {

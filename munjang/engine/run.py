@@ -114,7 +114,7 @@ class Executor:
             return usual
         self._num_seen += num_tokens
         if self._budget is None and self._num_seen >= MIN_BATCHES_TO_TUNE * usual:
-            key = tuning.key_of(encoder, self.device, self.num_workers, tuning.how_packed(self.network))
+            key = tuning.key_of(encoder, self.device, self.num_workers, tuning.how_computed(self.network))
             self._budget = tuning.find(key, candidates, partial(self._rate, encoder))
             if self.graphs is not None:
                 self.graphs.budget = self._budget

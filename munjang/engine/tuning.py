@@ -92,9 +92,10 @@ def _in_turns(candidates: Sequence[int], measure: Callable[[int], float]) -> dic
     return rates
 
 
-def how_packed(network: Network) -> str:
-    """Name what the layers are computed in: their dtype, and how their weights are packed where they are."""
-    packings = sorted({type(module.packed).__name__ for module in network.modules() if getattr(module, "packed", None)})
+def how_computed(network: Network) -> str:
+    """Name what the layers are computed in: their dtype, and how their weights are prepacked."""
+    prepacked = [getattr(module, "prepacked", None) for module in network.modules()]
+    packings = sorted({type(packing).__name__ for packing in prepacked if packing is not None})
     dtypes = sorted({str(weight.dtype) for module in network.modules() for weight in module.parameters(recurse=False)})
     return " ".join([*dtypes, *packings])
 

@@ -147,7 +147,7 @@ class Block(nn.Module):
     def forward(
         self, x_TD: Tensor, batch: Packed, bias: Bias | None, rotary: Tensor | None, window: int | None
     ) -> Tensor:
-        if not torch.is_grad_enabled() and layer.has_ranges(self) and len(x_TD):
+        if not torch.is_grad_enabled() and layer.has_static_scales(self) and len(x_TD):
             return layer.layer(self, x_TD, batch, bias)
         behind, below = (self.shape.out_dropout, self.shape.down_dropout) if self.training else (0.0, 0.0)
         if self.shape.is_pre_norm:
@@ -158,16 +158,16 @@ class Block(nn.Module):
         return cast(Tensor, self.inner_norm(self.inner(x_TD), x_TD, below))
 
     @property
-    def is_packed(self) -> bool:
-        return all(getattr(each, "packed", None) is not None for each in self.products)
+    def is_prepacked(self) -> bool:
+        return all(getattr(each, "prepacked", None) is not None for each in self.products)
 
     @property
     def products(self) -> tuple[Linear, Linear, Linear, Linear]:
         return self.qkv, self.out, self.up, self.down
 
     def lone(self, x_TD: Tensor, num_tokens: int, bias: Bias | None) -> Tensor:
-        """`forward` for one text in packed weights; T is rounded up already, rows past `num_tokens` are not seen."""
-        if layer.has_ranges(self):
+        """`forward` for one text in prepacked weights; T is rounded up already, rows past `num_tokens` are not seen."""
+        if layer.has_static_scales(self):
             return layer.lone(self, x_TD, num_tokens, bias)
         seen_TNK = attend_one(self.qkv.product(x_TD).view(len(x_TD), 3, self.shape.num_heads, -1), num_tokens, bias)
         x_TD = self.attention_norm(self.out.product(seen_TNK.reshape(x_TD.shape)), x_TD)
@@ -284,12 +284,12 @@ class Encoder(TokenEncoder):
         return self._lone(batch) if self._is_lone(batch) else self.layers(batch)[-1]
 
     def _is_lone(self, batch: Packed) -> bool:
-        """Whether this is one text for packed weights, and a network without ModernBERT's parts."""
+        """Whether this is one text for prepacked weights, and a network without ModernBERT's parts."""
         shape = self.shape
         has_more = shape.is_pre_norm or shape.has_gate or shape.rotary_bases or shape.windows
         if len(batch.lengths) != 1 or not 0 < batch.num_tokens <= BLOCK or has_more or torch.is_grad_enabled():
             return False
-        return all(cast(Block, block).is_packed for block in self.blocks)
+        return all(cast(Block, block).is_prepacked for block in self.blocks)
 
     def _lone(self, batch: Packed) -> Tensor:
         """Rounded up once instead of in every product: of a short text a third of the time was between the products."""

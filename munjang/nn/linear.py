@@ -1,6 +1,6 @@
-"""A linear layer that may carry its weights a second time, packed for inference on this CPU.
+"""A linear layer that may carry its weights a second time, prepacked for inference on this CPU.
 
-T tokens, D width of the input, N of the output. The packings are exact fp32 or bf16 through oneDNN (nn/packed.py), and
+T tokens, D width of the input, N of the output. Packings are exact fp32 or bf16 through oneDNN (nn/prepacked.py), and
 8 bits (nn/int8/). `train()`, loading weights and moving the layer drop them, so that a changed weight is never stale.
 """
 
@@ -26,51 +26,51 @@ class Packing(Protocol):
 
 
 class Linear(nn.Linear):
-    """nn.Linear; once `packed` is set, inference goes through it."""
+    """nn.Linear; once `prepacked` is set, inference goes through it."""
 
-    packed: Packing | None = None
+    prepacked: Packing | None = None
 
     def train(self, mode: bool = True) -> "Linear":
-        """Switch between training and inference; training drops the packed weights."""
+        """Switch between training and inference; training drops the prepacked weights."""
         if mode:
-            self.packed = None
+            self.prepacked = None
         return super().train(mode)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> "Linear":
-        """Another device or dtype: the packed weights are no longer those of the layer."""
-        self.packed = None
+        """Another device or dtype: the prepacked weights are no longer those of the layer."""
+        self.prepacked = None
         return super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
 
     def _load_from_state_dict(self, *given: Any) -> None:
-        self.packed = None
+        self.prepacked = None
         super()._load_from_state_dict(*given)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Copies and pickles are without the packed weights, which torch can't copy."""
-        return {name: value for name, value in self.__dict__.items() if name != "packed"}
+        """Copies and pickles are without the prepacked weights, which torch can't copy."""
+        return {name: value for name, value in self.__dict__.items() if name != "prepacked"}
 
     def forward(self, x_TD: Tensor, activation: Activation | None = None) -> Tensor:
         """The linear map, with an activation behind it if given."""
         if torch.is_grad_enabled() or not len(x_TD):
             return self._plain(x_TD, activation)
-        if self.packed is None:
+        if self.prepacked is None:
             is_half = x_TD.is_cuda and x_TD.dtype == self.weight.dtype != torch.float32
             if is_half and activation is F.gelu and self.bias is not None:
                 # in the product's own pass, by tanh: nearer to the exact one than bf16 can tell apart
                 return torch._addmm_activation(self.bias, x_TD, self.weight.t(), use_gelu=True)
             return self._plain(x_TD, activation)
         if len(x_TD) <= BLOCK:
-            return _rounded(self.packed, x_TD, activation)
+            return _rounded(self.prepacked, x_TD, activation)
         out = x_TD.new_empty(len(x_TD), self.out_features)
         for start in range(0, len(x_TD), BLOCK):
             part = slice(start, start + BLOCK)
-            _rounded(self.packed, x_TD[part], activation, out[part])
+            _rounded(self.prepacked, x_TD[part], activation, out[part])
         return out
 
     def product(self, x_TD: Tensor, activation: Activation | None = None) -> Tensor:
-        """`forward` without its questions: packed weights, no gradient, a number of rows that oneDNN knows."""
-        assert self.packed is not None
-        return self.packed(x_TD, activation, None)
+        """`forward` without its questions: prepacked weights, no gradient, a number of rows that oneDNN knows."""
+        assert self.prepacked is not None
+        return self.prepacked(x_TD, activation, None)
 
     def _plain(self, x_TD: Tensor, activation: Activation | None) -> Tensor:
         out = F.linear(x_TD, self.weight, self.bias)

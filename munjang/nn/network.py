@@ -14,8 +14,8 @@ from munjang.nn import pooling
 from munjang.nn.base import num_multiplied, weights_digest
 from munjang.nn.encoder import TokenEncoder
 from munjang.nn.heads import ClassificationHead, Dense, Normalize
-from munjang.nn.int8 import pack as int8
-from munjang.nn.packed import pack_exact
+from munjang.nn.int8 import prepack as int8
+from munjang.nn.prepacked import prepack_exact
 from munjang.text.packing import Packed
 
 
@@ -75,10 +75,10 @@ class EncoderNetwork(nn.Module):
     def place_encoder(self, device: torch.device, dtype: torch.dtype) -> None:
         """Move the encoder to a device, in the form in which it is computed there."""
         if dtype == torch.int8:
-            pack_exact(self.encoder.to(device, torch.float32))  # for the sample, and for layers that stay exact
-            int8.pack(self.encoder)
+            prepack_exact(self.encoder.to(device, torch.float32))  # for the sample, and for layers that stay exact
+            int8.prepack(self.encoder)
         else:
-            pack_exact(self.encoder.to(device, dtype))
+            prepack_exact(self.encoder.to(device, dtype))
 
 
 class SentenceNetwork(EncoderNetwork):
@@ -136,7 +136,7 @@ class SentenceNetwork(EncoderNetwork):
         """Place the encoder on a device in `dtype`, pooling and what follows in fp32."""
         self.eval().place_encoder(device, dtype)
         self.tail.to(device, torch.float32)
-        pack_exact(self.tail)
+        prepack_exact(self.tail)
         return self
 
 
@@ -196,7 +196,7 @@ class PairNetwork(EncoderNetwork):
         """Place the encoder on a device in `dtype`, the head in fp32."""
         self.eval().place_encoder(device, dtype)
         self.head.to(device, torch.float32)
-        pack_exact(self.head)
+        prepack_exact(self.head)
         return self
 
 

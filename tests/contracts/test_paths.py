@@ -56,7 +56,7 @@ def test_torch(drawn: tuple[Path, list[str], Any], name: str) -> None:
 def test_int8_by_rows(drawn: tuple[Path, list[str], Any], monkeypatch: pytest.MonkeyPatch) -> None:
     if not can_pack(torch.int8):
         pytest.skip("this CPU or torch has no 8-bit products")
-    monkeypatch.setenv("MUNJANG_INT8", "rows")
+    monkeypatch.setenv("MUNJANG_INT8", "dynamic")
     folder, texts, theirs = drawn
     assert worst(BiEncoder.load(folder, "cpu", "int8"), texts, theirs) > 0.9
 

@@ -15,7 +15,7 @@ from munjang.errors import UnsupportedModel
 from munjang.nn import attention, encoder
 from munjang.nn.encoder import ACTIVATIONS, Architecture, Encoder, RelativeBias
 from munjang.nn.linear import Linear
-from munjang.nn.packed import pack_exact
+from munjang.nn.prepacked import prepack_exact
 from munjang.text.packing import Packed, pack
 from tests.models import NATIVE
 
@@ -38,7 +38,7 @@ def loaded(request: pytest.FixtureRequest, make: Callable[..., Path]) -> Encoder
 def network(loaded: Encoder) -> Encoder:
     """A copy of its own for each test, packed as it would be for inference."""
     network = copy.deepcopy(loaded)
-    pack_exact(network)
+    prepack_exact(network)
     return network
 
 
@@ -146,14 +146,14 @@ def test_one_text_by_its_shorter_way(network: Encoder, length: int) -> None:
 
 def test_the_shorter_way_is_for_one_text_in_packed_weights() -> None:
     network = Encoder(SHAPE).eval()
-    pack_exact(network)
+    prepack_exact(network)
     one = batch_of(50, [7])
     assert not network._is_lone(one)  # gradients
     with torch.no_grad():
         assert network._is_lone(one)
         assert not network._is_lone(batch_of(50))
         assert not network._is_lone(batch_of(50, [0]))
-        cast(Linear, network.blocks[1].down).packed = None
+        cast(Linear, network.blocks[1].down).prepacked = None
         assert not network._is_lone(one)
 
 

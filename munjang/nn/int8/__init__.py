@@ -1,1 +1,1 @@
-"""8-bit arithmetic of an encoder on a CPU: `pack.pack` is the entry."""
+"""8-bit arithmetic of an encoder on a CPU: `prepack.prepack` is the entry."""

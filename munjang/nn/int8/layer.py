@@ -1,10 +1,10 @@
-"""8-bit products whose ranges are known beforehand, so that what lies between two of them happens inside.
+"""8-bit products whose activation scales are static, so that what lies between two of them happens inside.
 
 T tokens, D width of the input, N of the output.
 
-nn/int8/rows.py gives every row a scale of its own, which takes four passes over the values around each product. Here
-bias, GELU, the sum with what a layer adds to, and the rounding to codes are part of the products; nn/int8/ranges.py
-finds ranges for which that is good enough (docs/log.md, 2026-11-16).
+nn/int8/dynamic.py gives every row a scale of its own, which takes four passes over the values around each product. Here
+bias, GELU, the sum with what a layer adds to, and the rounding to codes are part of the products; nn/int8/static.py
+finds scales for which that is good enough (docs/log.md, 2026-11-16).
 """
 
 from collections.abc import Iterator
@@ -52,7 +52,7 @@ class Range:
         return self.step * (255 - self.zero)
 
 
-class RangePacking:
+class StaticPacking:
     """Weights in 8 bits with a scale per output; inputs in codes of one range; results in a dtype, or in codes."""
 
     def __init__(
@@ -94,14 +94,14 @@ class RangePacking:
         return in_codes(x_TD, self.given.step, self.given.zero)
 
 
-def has_ranges(block: Any) -> bool:
-    """Whether all products of a layer have known ranges."""
-    return all(isinstance(linear.packed, RangePacking) for linear in block.products)
+def has_static_scales(block: Any) -> bool:
+    """Return whether all products of a layer have static scales."""
+    return all(isinstance(linear.prepacked, StaticPacking) for linear in block.products)
 
 
 def layer(block: Any, x_TD: Tensor, batch: Packed, bias: Bias | None) -> Tensor:
     """One layer, its norms behind the sums, as many rows at a time as oneDNN keeps a kernel for."""
-    qkv, out, up, down = (cast(RangePacking, linear.packed) for linear in block.products)
+    qkv, out, up, down = (cast(StaticPacking, linear.prepacked) for linear in block.products)
     rows, heads = len(x_TD), block.shape.num_heads
     parts_TN = x_TD.new_empty(rows, 3 * x_TD.shape[1], dtype=qkv.dtype)
     for part in parts(rows):
@@ -122,7 +122,7 @@ def layer(block: Any, x_TD: Tensor, batch: Packed, bias: Bias | None) -> Tensor:
 
 def lone(block: Any, x_TD: Tensor, num_tokens: int, bias: Bias | None) -> Tensor:
     """`layer` for one text, rounded up already: the same to the bit, as a small difference becomes one of a code."""
-    qkv, out, up, down = (cast(RangePacking, linear.packed) for linear in block.products)
+    qkv, out, up, down = (cast(StaticPacking, linear.prepacked) for linear in block.products)
     parts_T3NK = qkv(x_TD, None, None).view(len(x_TD), 3, block.shape.num_heads, -1)
     attend_alone = blocks.attend_one if qkv.dtype == torch.bfloat16 else attend_one
     seen_TNK = attend_alone(parts_T3NK, num_tokens, bias)

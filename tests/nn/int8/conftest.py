@@ -13,7 +13,7 @@ def needs_int8() -> None:
 @pytest.fixture
 def whatever_the_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tiny wide random networks are much more sensitive than real ones: without this their layers stay in float32."""
-    monkeypatch.setattr("munjang.nn.int8.pack.MAX_LOSS", 2.0)
+    monkeypatch.setattr("munjang.nn.int8.prepack.MAX_LOSS", 2.0)
 
 
 @pytest.fixture(params=["as it comes", "rows"])
@@ -23,5 +23,5 @@ def int8_by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     if request.param == "rows":
         if not has_vnni():
             pytest.skip("rows are what comes")
-        monkeypatch.setenv("MUNJANG_INT8", "rows")
+        monkeypatch.setenv("MUNJANG_INT8", "dynamic")
     return str(request.param)

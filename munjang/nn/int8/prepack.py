@@ -1,7 +1,7 @@
-"""The entry: an encoder's layers in 8 bits, each in the fastest way that keeps the vectors near enough.
+"""The entry: compute an encoder's layers in 8 bits, each in the fastest way that keeps the vectors close enough.
 
-Ranges that are known beforehand are the fastest (nn/int8/ranges.py: VNNI, plain layers), a scale per row is more exact
-(nn/int8/rows.py), and float32 is what a layer falls back to. Which one it takes is found out at load, on a sample.
+Static activation scales are the fastest (nn/int8/static.py: VNNI, plain layers), dynamic ones, one per row of the
+input, are more exact (nn/int8/dynamic.py), and a layer falls back to float32. A sample decides at load.
 """
 
 import os
@@ -15,22 +15,23 @@ from munjang.errors import UnsupportedModel
 from munjang.nn.cpu import can_pack, has_vnni
 from munjang.nn.encoder import Block, Encoder
 from munjang.nn.int8.codes import hush
+from munjang.nn.int8.dynamic import prepack_dynamic
 from munjang.nn.int8.observe import Seen, loss, observe
-from munjang.nn.int8.ranges import can_use_ranges, pack_ranges
-from munjang.nn.int8.rows import pack_rows
+from munjang.nn.int8.static import can_be_static, prepack_static
 from munjang.nn.int8.weights import blocks_of
 
-SWITCH = "MUNJANG_INT8"  # "rows": a scale per row instead of known ranges, more exact and a fifth slower
+SWITCH = "MUNJANG_INT8"  # "dynamic": a scale per row of the input instead of static ones, more exact and a fifth slower
 # 1 - cosine of the sample to float32. We promise 0.003, and real text in a language that a model was not made for loses
-# up to 1.6 times as much as the sample (docs/log.md, 2026-11-18); ranges are fitted to the sample, so it flatters them
+# up to 1.6 times as much as the sample (docs/log.md, 2026-11-18); it flatters static scales, which are fitted
+# to it
 MAX_LOSS = 0.0019
-RANGES_FACTOR = 0.7
+STATIC_FACTOR = 0.7
 
 Way = Callable[[Block], None]
 
 
 @torch.no_grad()
-def pack(encoder: nn.Module) -> None:
+def prepack(encoder: nn.Module) -> None:
     """Pack the layers of an encoder, whose exact packings are there, in 8 bits; what follows it stays as it is."""
     if not can_pack(torch.int8):
         raise UnsupportedModel("dtype='int8' needs an x86 CPU with AVX2 and a torch with oneDNN; leave dtype out.")
@@ -39,16 +40,16 @@ def pack(encoder: nn.Module) -> None:
             f"dtype='int8' is for encoders that Munjang computes itself, not {type(encoder).__name__}; leave it out."
         )
     hush()
-    exact = {block: [linear.packed for linear in block.products] for block in blocks_of(encoder)}
+    exact = {block: [linear.prepacked for linear in block.products] for block in blocks_of(encoder)}
     seen, is_pairwise = observe(encoder), not has_vnni()
 
     def leave_exact(block: Block) -> None:
         for linear, packed in zip(block.products, exact[block], strict=True):
-            linear.packed = packed
+            linear.prepacked = packed
 
-    ways: list[Way] = [lambda block: pack_rows(block, seen, is_pairwise), leave_exact]
-    if can_use_ranges(encoder) and os.environ.get(SWITCH) != "rows":
-        ways.insert(0, lambda block: pack_ranges(block, seen))
+    ways: list[Way] = [lambda block: prepack_dynamic(block, seen, is_pairwise), leave_exact]
+    if can_be_static(encoder) and os.environ.get(SWITCH) != "dynamic":
+        ways.insert(0, lambda block: prepack_static(block, seen))
     way_of = _choose(encoder, seen, ways)
     num_exact = sum(way == len(ways) - 1 for way in way_of.values())
     if 2 * num_exact > len(way_of):
@@ -65,11 +66,11 @@ def _choose(encoder: Encoder, seen: Seen, ways: list[Way]) -> dict[Block, int]:
     for block in way_of:
         ways[0](block)
     while (first := min(way_of.values())) < len(ways) - 1:
-        has_ranges = len(ways) > 2 and not first
-        max_loss = MAX_LOSS * (RANGES_FACTOR if has_ranges else 1)
+        has_static_scales = len(ways) > 2 and not first
+        max_loss = MAX_LOSS * (STATIC_FACTOR if has_static_scales else 1)
         if (now := _loss(encoder, seen)) <= max_loss:
             break
-        if has_ranges and now > 2 * MAX_LOSS:  # layer by layer would take as long as all that follows
+        if has_static_scales and now > 2 * MAX_LOSS:  # layer by layer would take as long as all that follows
             for block in way_of:
                 way_of[block] = 1
                 ways[1](block)

@@ -9,9 +9,9 @@ import pytest
 from munjang import BiEncoder, CrossEncoder
 from munjang.errors import InputError, UnsupportedModel
 from munjang.nn.cpu import has_vnni
-from munjang.nn.int8 import pack
-from munjang.nn.int8.layer import has_ranges
-from munjang.nn.packed import Exact
+from munjang.nn.int8 import prepack
+from munjang.nn.int8.layer import has_static_scales
+from munjang.nn.prepacked import Exact
 from tests.models import NATIVE
 from tests.texts import mixed, natural
 
@@ -19,7 +19,8 @@ from tests.texts import mixed, natural
 def ways(model: BiEncoder) -> list[str]:
     """How each layer is computed."""
     return [
-        "ranges" if has_ranges(block) else type(block.qkv.packed).__name__ for block in model.network.encoder.blocks
+        "static" if has_static_scales(block) else type(block.qkv.prepacked).__name__
+        for block in model.network.encoder.blocks
     ]
 
 
@@ -64,29 +65,29 @@ def test_the_bundled_re_ranker_keeps_its_scores() -> None:
 def test_ranges_where_the_cpu_has_vnni_and_rows_elsewhere(
     tiny_bert: Path, make: Callable[..., Path], whatever_the_loss: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv(pack.SWITCH, raising=False)
-    assert set(ways(BiEncoder.load(tiny_bert, "cpu", "int8"))) == {"ranges" if has_vnni() else "RowPacking"}
+    monkeypatch.delenv(prepack.SWITCH, raising=False)
+    assert set(ways(BiEncoder.load(tiny_bert, "cpu", "int8"))) == {"static" if has_vnni() else "DynamicPacking"}
     for family in ("albert", "modernbert"):  # not plain
-        assert set(ways(BiEncoder.load(make(family), "cpu", "int8"))) == {"RowPacking"}
-    monkeypatch.setattr("munjang.nn.int8.ranges.has_vnni", lambda: False)
-    monkeypatch.setattr("munjang.nn.int8.pack.has_vnni", lambda: False)
-    assert set(ways(BiEncoder.load(tiny_bert, "cpu", "int8"))) == {"RowPacking"}
+        assert set(ways(BiEncoder.load(make(family), "cpu", "int8"))) == {"DynamicPacking"}
+    monkeypatch.setattr("munjang.nn.int8.static.has_vnni", lambda: False)
+    monkeypatch.setattr("munjang.nn.int8.prepack.has_vnni", lambda: False)
+    assert set(ways(BiEncoder.load(tiny_bert, "cpu", "int8"))) == {"DynamicPacking"}
 
 
 def test_layers_that_change_too_much_stay_exact(minilm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A stricter bar moves layers on, worst first, until the sample passes; one out of reach moves all of them."""
-    monkeypatch.setenv(pack.SWITCH, "rows")
+    monkeypatch.setenv(prepack.SWITCH, "dynamic")
     counts = []
     for bar in (1.0, 0.001):
-        monkeypatch.setattr(pack, "MAX_LOSS", bar)
-        counts.append(ways(BiEncoder.load(minilm, "cpu", "int8")).count("RowPacking"))
+        monkeypatch.setattr(prepack, "MAX_LOSS", bar)
+        counts.append(ways(BiEncoder.load(minilm, "cpu", "int8")).count("DynamicPacking"))
     assert counts[0] == 6
     assert sorted(counts, reverse=True) == counts
     assert 0 < min(counts) < 6
-    monkeypatch.setattr(pack, "MAX_LOSS", -1.0)
+    monkeypatch.setattr(prepack, "MAX_LOSS", -1.0)
     with pytest.warns(UserWarning, match="6 of its 6 layers stay in float32"):
         model = BiEncoder.load(minilm, "cpu", "int8")
-    assert all(isinstance(layer.packed, Exact) for block in model.network.encoder.blocks for layer in block.products)
+    assert all(isinstance(layer.prepacked, Exact) for block in model.network.encoder.blocks for layer in block.products)
     texts = natural(20)
     np.testing.assert_allclose(model.encode(texts), BiEncoder.load(minilm, "cpu").encode(texts), atol=2e-6)
 
@@ -94,8 +95,8 @@ def test_layers_that_change_too_much_stay_exact(minilm: Path, monkeypatch: pytes
 def test_training_drops_them(tiny_bert: Path, whatever_the_loss: None) -> None:
     block = BiEncoder.load(tiny_bert, "cpu", "int8").network.encoder.blocks[0]
     block.up.train()
-    assert not has_ranges(block)
-    assert block.up.packed is None
+    assert not has_static_scales(block)
+    assert block.up.prepacked is None
 
 
 def test_saving_writes_the_float_weights(tiny_bert: Path, tmp_path: Path) -> None:
@@ -124,10 +125,10 @@ def test_what_has_no_8_bit_path(make: Callable[..., Path], tiny_bert: Path) -> N
 def test_ranges_stay_where_they_are_good_enough(minilm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if not has_vnni():
         pytest.skip("ranges need VNNI")
-    monkeypatch.delenv(pack.SWITCH, raising=False)
+    monkeypatch.delenv(prepack.SWITCH, raising=False)
     counts = []
     for bar in (1.0, 0.001):
-        monkeypatch.setattr(pack, "MAX_LOSS", bar)
-        counts.append(ways(BiEncoder.load(minilm, "cpu", "int8")).count("ranges"))
+        monkeypatch.setattr(prepack, "MAX_LOSS", bar)
+        counts.append(ways(BiEncoder.load(minilm, "cpu", "int8")).count("static"))
     assert counts[0] == 6
     assert counts[1] < 6

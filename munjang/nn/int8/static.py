@@ -1,8 +1,8 @@
-"""The ranges of an encoder's 8-bit layers: found once, on random words of its vocabulary.
+"""Static activation scales of an encoder's 8-bit layers, found once on random words of its vocabulary.
 
 D width of the input, C columns of the feed-forward part, N width of the output.
 
-- Behind a norm one range does for all rows once the columns are even: the middle of each is taken off (the bias has
+- Behind a norm one scale does for all rows once the columns are even: the middle of each is taken off (the bias has
   the product of it), large ones are shrunk and the weights' grown by as much. More is left to the weights than half of
   it (SmoothQuant's 0.5), as their rows still have scales of their own.
 - What GELU gives is so uneven that the largest column would leave few codes to the others. So a few columns go up a
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from munjang.nn.cpu import has_bf16, has_vnni
 from munjang.nn.encoder import ACTIVATIONS, Block, Encoder
-from munjang.nn.int8.layer import Range, RangePacking
+from munjang.nn.int8.layer import Range, StaticPacking
 from munjang.nn.int8.observe import Column, Seen
 from munjang.nn.int8.weights import equaliser, in_steps, taken_by_rounding
 from munjang.nn.linear import Linear
@@ -26,26 +26,26 @@ NUM_RUNGS = 16  # columns added for the ladders: as many as an instruction takes
 REAL_TEXT_FACTOR = 1.3  # real text has larger values behind GELU than random tokens
 
 
-def can_use_ranges(encoder: Encoder) -> bool:
+def can_be_static(encoder: Encoder) -> bool:
     """Whether layers are plain and this CPU has VNNI; without it weights have no accuracy to spare."""
     shape = encoder.shape
     is_plain = not (shape.is_pre_norm or shape.has_gate or shape.rotary_bases or shape.windows or shape.shared)
     return is_plain and ACTIVATIONS[shape.activation] is F.gelu and has_vnni()
 
 
-def pack_ranges(block: Block, seen: Seen) -> None:
-    """Pack the four products of a layer, with ranges from what was seen."""
+def prepack_static(block: Block, seen: Seen) -> None:
+    """Pack the four products of a layer, with scales from what was seen."""
     dtype = torch.bfloat16 if has_bf16() else torch.float32
     qkv, out, up, down = (seen.inputs[linear] for linear in block.products)
     columns, rungs, reach = ladder(down.high_D * REAL_TEXT_FACTOR, NUM_RUNGS)
     between = Range.behind_gelu(reach)
-    block.qkv.packed = behind_norm(block.qkv, qkv, dtype)
+    block.qkv.prepacked = behind_norm(block.qkv, qkv, dtype)
     given = Range.around_zero(float(torch.stack([out.low_D, out.high_D]).abs().max()))
     whole_ND, scale_N, bias_N = rounded(block.out.weight, _bias(block.out), out.mean_D)
-    block.out.packed = RangePacking(whole_ND, scale_N, bias_N, given, torch.float32)
-    block.up.packed = behind_norm(block.up, up, between, (columns, -rungs * between.end))
+    block.out.prepacked = StaticPacking(whole_ND, scale_N, bias_N, given, torch.float32)
+    block.up.prepacked = behind_norm(block.up, up, between, (columns, -rungs * between.end))
     whole_ND, scale_N, bias_N = rounded(block.down.weight, _bias(block.down), down.mean_D)
-    block.down.packed = RangePacking(whole_ND[:, columns], scale_N, bias_N, between, torch.float32)
+    block.down.prepacked = StaticPacking(whole_ND[:, columns], scale_N, bias_N, between, torch.float32)
 
 
 def rounded(weight_ND: Tensor, bias_N: Tensor, mean_D: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -56,7 +56,7 @@ def rounded(weight_ND: Tensor, bias_N: Tensor, mean_D: Tensor) -> tuple[Tensor, 
 
 def behind_norm(
     linear: Linear, given: Column, gives: Range | torch.dtype, chosen: tuple[Tensor, Tensor] | None = None
-) -> RangePacking:
+) -> StaticPacking:
     """Return a product whose input is made even; `chosen` are columns of its results, and what is added to each."""
     middle_D, reach_D = (given.low_D + given.high_D) / 2, (given.high_D - given.low_D) / 2
     equal_D = equaliser(linear.weight, reach_D, LEFT_TO_WEIGHTS)
@@ -66,7 +66,7 @@ def behind_norm(
     if chosen is not None:
         whole_ND, scale_N, bias_N = whole_ND[chosen[0]], scale_N[chosen[0]], bias_N[chosen[0]] + chosen[1]
     codes = Range.around_zero(float((reach_D / equal_D).max()))
-    return RangePacking(whole_ND, scale_N, bias_N, codes, gives, (-middle_D / equal_D, 1 / equal_D))
+    return StaticPacking(whole_ND, scale_N, bias_N, codes, gives, (-middle_D / equal_D, 1 / equal_D))
 
 
 def ladder(top_C: Tensor, num_rungs: int) -> tuple[Tensor, Tensor, float]:

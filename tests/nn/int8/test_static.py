@@ -1,4 +1,4 @@
-"""8-bit layers in known ranges beside the same arithmetic in float64; whole networks beside float32."""
+"""8-bit layers with static scales beside the same arithmetic in float64; whole networks beside float32."""
 
 from pathlib import Path
 
@@ -9,11 +9,11 @@ import torch.nn.functional as F
 
 from munjang import BiEncoder
 from munjang.nn.cpu import has_vnni
-from munjang.nn.int8 import ranges
+from munjang.nn.int8 import static
 from munjang.nn.int8.codes import in_codes
-from munjang.nn.int8.layer import Range, RangePacking, parts
+from munjang.nn.int8.layer import Range, StaticPacking, parts
 from munjang.nn.int8.observe import Column
-from munjang.nn.int8.ranges import behind_norm, ladder
+from munjang.nn.int8.static import behind_norm, ladder
 from munjang.nn.int8.weights import in_steps
 from munjang.nn.linear import Linear
 from tests.texts import mixed, natural
@@ -70,12 +70,12 @@ def test_the_same_as_by_hand(rows: int) -> None:
     codes = ((x - middle) / equal / given.step).round().clamp(-128, 127).double()
     expected = codes @ (whole.double() * scale.double()[:, None]).T * given.step + bias
     with torch.inference_mode():
-        exact = RangePacking(whole, scale, bias, given, torch.float32, (-middle / equal, 1 / equal))
+        exact = StaticPacking(whole, scale, bias, given, torch.float32, (-middle / equal, 1 / equal))
         assert (exact(x, None, None) - expected).abs().max() < 2e-4
         assert (exact.onto(x, onto) - expected - onto).abs().max() < 2e-4
         assert (exact(x, F.gelu, None) - F.gelu(expected)).abs().max() < 2e-4
         between = Range.behind_gelu(8.0)
-        found = RangePacking(whole, scale, bias, given, between, (-middle / equal, 1 / equal))(x, F.gelu, None)
+        found = StaticPacking(whole, scale, bias, given, between, (-middle / equal, 1 / equal))(x, F.gelu, None)
     assert found.dtype == torch.uint8
     values = (found.double() - between.zero) * between.step
     assert (values - F.gelu(expected).clamp(max=between.end)).abs().max() < between.step
@@ -86,9 +86,9 @@ def test_without_bf16_attention_stays_in_fp32(
     minilm: Path, monkeypatch: pytest.MonkeyPatch, whatever_the_loss: None
 ) -> None:
     exact = BiEncoder.load(minilm, device="cpu")
-    monkeypatch.setattr(ranges, "has_bf16", lambda: False)
+    monkeypatch.setattr(static, "has_bf16", lambda: False)
     model = BiEncoder.load(minilm, device="cpu", dtype="int8")
-    assert model.network.encoder.blocks[0].qkv.packed.dtype == torch.float32
+    assert model.network.encoder.blocks[0].qkv.prepacked.dtype == torch.float32
     texts = natural(40)
     together = model.encode(texts)
     assert (exact.encode(texts) * together).sum(1).mean() > 0.997

@@ -1,4 +1,4 @@
-"""Weights packed for inference on this CPU, exact: fp32 or bf16 through oneDNN.    T tokens, D width in, N out."""
+"""Weights prepacked for inference on this CPU, exact: fp32 or bf16 through oneDNN.    T tokens, D width in, N out."""
 
 import torch
 import torch.nn.functional as F
@@ -25,9 +25,9 @@ class Exact:
         return found_TN if out_TN is None else out_TN.copy_(found_TN)
 
 
-def pack_exact(network: nn.Module) -> None:
+def prepack_exact(network: nn.Module) -> None:
     """Pack every linear layer of a network that is to be used for inference, where this CPU can."""
     with torch.no_grad():
         for module in network.modules():
             if isinstance(module, Linear) and module.weight.device.type == "cpu" and can_pack(module.weight.dtype):
-                module.packed = Exact(module)
+                module.prepacked = Exact(module)

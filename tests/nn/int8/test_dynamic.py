@@ -7,7 +7,7 @@ from torch import Tensor
 
 from munjang.nn.cpu import has_vnni
 from munjang.nn.encoder import ACTIVATIONS
-from munjang.nn.int8.rows import DEPTHS, Codes, RowPacking
+from munjang.nn.int8.dynamic import DEPTHS, Codes, DynamicPacking
 from munjang.nn.linear import Linear
 
 
@@ -48,7 +48,7 @@ def test_the_same_as_by_hand(
     layer = Linear(48, 20, bias=bias).eval()
     x, equal = torch.randn(rows, 48) * torch.rand(rows, 1) * 9, torch.exp2(torch.randint(-2, 3, (48,)).float())
     with torch.inference_mode():
-        layer.packed = RowPacking(layer, Codes(), equal, None, is_pairwise)
+        layer.prepacked = DynamicPacking(layer, Codes(), equal, None, is_pairwise)
         found = layer(x, activation)
         expected = naive(layer, x, Codes(), equal, is_pairwise)
     expected = expected if activation is None else activation(expected)
@@ -66,7 +66,7 @@ def test_what_follows_an_activation_fits_its_codes(name: str) -> None:
     assert float(scaled.min()) >= -codes.zero * codes.step - 1e-6
     assert float(scaled.max()) <= 1 + 1e-6
     with torch.inference_mode():
-        layer.packed = RowPacking(layer, codes, is_pairwise=True)
+        layer.prepacked = DynamicPacking(layer, codes, is_pairwise=True)
         error = layer(x) - F.linear(x, layer.weight, layer.bias)
     assert float((error.norm(dim=1) / codes.largest(x)[:, 0]).max()) < 0.05
 
@@ -75,7 +75,7 @@ def test_a_row_of_zeros_and_a_weight_of_zeros() -> None:
     layer = Linear(16, 4).eval()
     with torch.inference_mode():
         layer.weight[1] = 0
-        layer.packed = RowPacking(layer, Codes(), is_pairwise=True)
+        layer.prepacked = DynamicPacking(layer, Codes(), is_pairwise=True)
         assert torch.equal(layer(torch.zeros(3, 16)), layer.bias.expand(3, 4))
         assert torch.equal(layer(torch.randn(3, 16))[:, 1], layer.bias[1].expand(3))
 
@@ -86,7 +86,7 @@ def test_the_mean_of_inputs_moves_the_bias() -> None:
     layer, mean = Linear(64, 8).eval(), torch.randn(64)
     with torch.inference_mode():
         exact = F.linear(mean[None], layer.weight, layer.bias)
-        plain, moved = (RowPacking(layer, Codes(), None, given, True) for given in (None, mean))
+        plain, moved = (DynamicPacking(layer, Codes(), None, given, True) for given in (None, mean))
         whole = torch.round(layer.weight / plain.scale_N[:, None]) * plain.scale_N[:, None]
         lost = exact - F.linear(mean[None], whole, layer.bias)
         assert torch.allclose(moved.bias_N - plain.bias_N, lost[0] / 2, atol=1e-6)

@@ -49,7 +49,7 @@ class Codes:
         return values.amax(1, keepdim=True).clamp(min=self.least)
 
 
-class RowPacking:
+class DynamicPacking:
     """Weights in 8 bits with a scale per output; inputs in 8 bits with a scale per row; sums in 32 bits, exact."""
 
     def __init__(
@@ -86,9 +86,10 @@ class RowPacking:
         return out_TN if activation is None else out_TN.copy_(activation(out_TN))
 
 
-def pack_rows(block: Block, seen: Seen, is_pairwise: bool) -> None:
+def prepack_dynamic(block: Block, seen: Seen, is_pairwise: bool) -> None:
     """Pack the four products of a layer."""
     behind = Codes() if block.shape.has_gate else Codes.behind(block.shape.activation)
     for linear in (block.qkv, block.out, block.up, block.down):
         codes = behind if linear is block.down else Codes()
-        linear.packed = RowPacking(linear, codes, seen.equal.get(linear), seen.inputs[linear].mean_D, is_pairwise)
+        mean_D = seen.inputs[linear].mean_D
+        linear.prepacked = DynamicPacking(linear, codes, seen.equal.get(linear), mean_D, is_pairwise)
