@@ -1,4 +1,4 @@
-"""Evaluation: how good a model is on some data; one file per kind.
+"""Evaluation: measure models on data; one file per kind.
 
 from munjang import BiEncoder, evaluate
 print(evaluate(BiEncoder.load(), "stsb-test.tsv"))
@@ -51,7 +51,7 @@ def evaluate(model: Any, data: Any, kind: str | None = None, **options: Any) -> 
 
 
 def prepare(data: Any, kind: str | None, settings: Settings) -> tuple[str, Any]:
-    """The kind, and what its `evaluate` takes: everything that needs no model, and no torch."""
+    """Return the kind, and the data that its `evaluate` takes; needs no model and no torch."""
     if kind is not None and kind not in KINDS:
         raise unknown("kind", kind, KINDS)
     for name in ("max_rows", "max_train_rows", "candidates"):
@@ -66,7 +66,7 @@ def prepare(data: Any, kind: str | None, settings: Settings) -> tuple[str, Any]:
 
 
 def measure(model: Any, kind: str, data: Any, settings: Settings, name: str | None = None) -> Report:
-    """A report from what `prepare` gave; `name` is what it calls the model."""
+    """Measure a model on what `prepare` returned; the report calls it `name`."""
     main = check_model(kind, kind_of(model))
     if settings.long != "truncate" and kind_of(model) == "cross":
         raise InputError(f"long={settings.long!r} is for vectors; a cross-encoder cuts the longer text of a pair.")
@@ -92,7 +92,7 @@ def measure(model: Any, kind: str, data: Any, settings: Settings, name: str | No
 
 
 def check_model(kind: str, model_kind: str) -> str:
-    """The main metric for this kind of model; or an error where it can't be measured so."""
+    """Return the main metric for this type of model; raise an error if this kind can't measure it."""
     main = KINDS[kind].main
     if model_kind not in main:
         can = [name for name, each in KINDS.items() if model_kind in each.main]
@@ -102,7 +102,7 @@ def check_model(kind: str, model_kind: str) -> str:
 
 
 def dataset_name(name: str | os.PathLike[str]) -> str:
-    """What a report calls a dataset: the file without its folders and endings.
+    """Return the name of a dataset in reports: the file without its folders and suffixes.
 
     >>> dataset_name("data/sts/stsb-test.tsv.xz")
     'stsb-test'
@@ -116,7 +116,7 @@ def dataset_name(name: str | os.PathLike[str]) -> str:
 
 @contextmanager
 def _noting_cuts(notes: list[str]) -> Iterator[None]:
-    """Texts that were cut belong into the report; other warnings go where they went."""
+    """Turn warnings of truncated texts into notes of the report; pass on all others."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", TruncationWarning)
         yield

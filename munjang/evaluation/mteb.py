@@ -1,4 +1,4 @@
-"""Our models in `mteb` (extra), through its own protocols for encoders and cross-encoders.
+"""Run our models in `mteb` (extra), through its own protocols for encoders and cross-encoders.
 
 import mteb
 from munjang import BiEncoder
@@ -22,7 +22,7 @@ from munjang.types import Floats
 
 
 def mteb_model(model: BiEncoder | CrossEncoder, name: str | None = None) -> "MtebEncoder | MtebCrossEncoder":
-    """A model as `mteb.evaluate` takes it; `name` is what its results are filed under, as `organization/model`."""
+    """Wrap a model for `mteb.evaluate`; its results are filed under `name`, as `organization/model`."""
     return MtebEncoder(model, name=name) if kind_of(model) == "bi" else MtebCrossEncoder(model, name=name)
 
 
@@ -52,7 +52,7 @@ class MtebEncoder:
         show_progress_bar: bool | None = None,
         precision: str = "float32",
     ) -> Floats:
-        """Vectors of all texts, with the model's prompt for the task, its type, or queries and documents."""
+        """Encode all texts, with the model's prompt for the task, its type, or queries and documents."""
         texts = _texts(inputs)
         options: dict[str, Any] = {"progress": show_progress_bar, "precision": precision}
         role = None if prompt_type is None else prompt_type.value
@@ -67,11 +67,11 @@ class MtebEncoder:
         return vectors
 
     def similarity(self, embeddings1: Any, embeddings2: Any) -> Tensor:
-        """The model's own, each against each."""
+        """Score each against each by the model's own similarity."""
         return torch.from_numpy(self.model.similarity(embeddings1, embeddings2))
 
     def similarity_pairwise(self, embeddings1: Any, embeddings2: Any) -> Tensor:
-        """The model's own, row by row."""
+        """Score matching rows by the model's own similarity."""
         return torch.from_numpy(self.model.similarity_pairwise(embeddings1, embeddings2))
 
 
@@ -102,7 +102,7 @@ class MtebCrossEncoder:
         show_progress_bar: bool | None = None,
         precision: str = "float32",
     ) -> Floats:
-        """Scores of pairs."""
+        """Score pairs."""
         pairs = list(zip(_texts(inputs1), _texts(inputs2), strict=True))
         scores: Floats = self.model.predict(pairs, progress=show_progress_bar)
         return scores
@@ -113,7 +113,7 @@ def _texts(batches: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def _prompt_name(prompts: Mapping[str, str], task: str, kind: str, role: str | None) -> str | None:
-    """The prompt made for a task or a type of task, in mteb's order; roles are the model's own business."""
+    """Choose the prompt for a task or a type of task, in mteb's order; the model handles roles itself."""
     names = [f"{task}-{role}", task, f"{kind}-{role}", kind] if role else [task, kind]
     return next((name for name in names if name in prompts), None)
 

@@ -1,4 +1,4 @@
-"""What an evaluation found: as JSON, as a table of several models side by side, as a page with a chart."""
+"""Reports of evaluations: as JSON, or as a table of several models side by side."""
 
 import json
 import math
@@ -33,29 +33,29 @@ class Report:
         return self.metrics[self.main]
 
     def to_json(self) -> dict[str, Any]:
-        """A record for `json.dump`; what is undefined is null."""
+        """Return a record for `json.dump`; undefined metrics are null."""
         return asdict(self) | {"metrics": {name: _or_none(value) for name, value in self.metrics.items()}}
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> "Report":
-        """A report again from `to_json`."""
+        """Read a record of `to_json`."""
         try:
             metrics = {name: math.nan if value is None else value for name, value in record["metrics"].items()}
             return cls(**{**record, "metrics": metrics, "notes": tuple(record.get("notes", ()))})
         except (KeyError, TypeError, AttributeError) as error:
-            raise InputError(f"This is no report of an evaluation: {error}.") from None
+            raise InputError(f"This is not a report of an evaluation: {error}.") from None
 
     def __str__(self) -> str:
         return "\n".join([table([self]), "", *details(self)])
 
 
 def dumps(reports: Iterable[Report]) -> str:
-    """All reports as one JSON text."""
+    """Write all reports as one JSON text."""
     return json.dumps([report.to_json() for report in reports], ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 
 
 def shown(metric: str, value: float | None) -> str:
-    """A number for people: times 100, but for thresholds, which are on the scale of the scores."""
+    """Format a number for people: times 100, but for thresholds, which are on the scale of the scores."""
     if value is None:
         return ""
     if math.isnan(value):
@@ -64,7 +64,7 @@ def shown(metric: str, value: float | None) -> str:
 
 
 def cells(reports: Sequence[Report]) -> list[list[str]]:
-    """A row for each dataset and a column for each model, with the main metric of each; the first row is the head."""
+    """Make a row for each dataset and a column for each model, with the main metrics; the first row is the head."""
     models = list(dict.fromkeys(report.model for report in reports))
     datasets = list(dict.fromkeys((report.dataset, report.kind) for report in reports))
     rows = [["dataset", "kind", "rows", "metric", *models]]
@@ -78,19 +78,19 @@ def cells(reports: Sequence[Report]) -> list[list[str]]:
 
 
 def table(reports: Sequence[Report]) -> str:
-    """Lines of aligned cells."""
+    """Format reports as a table of aligned lines."""
     return aligned(cells(reports))
 
 
 def details(report: Report) -> list[str]:
-    """All metrics of one report, and its notes."""
+    """List all metrics of one report, and its notes."""
     width = max(map(len, report.metrics), default=0)
     lines = [f"{name:{width}}  {shown(name, value):>9}" for name, value in report.metrics.items()]
     return [*lines, *(f"note: {note}" for note in report.notes)]
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Columns below each other; numbers, from the third column on, to the right."""
+    """Align columns; numbers, from the third column on, to the right."""
     widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
     lines = []
     for row in rows:
@@ -103,7 +103,7 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
 
 
 def _width(text: str) -> int:
-    """Places that a terminal takes; Hangul and other wide characters take two."""
+    """Count the columns that a terminal takes; Hangul and other wide characters take two."""
     import unicodedata
 
     return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)

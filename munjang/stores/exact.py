@@ -1,4 +1,4 @@
-"""Candidates by looking at every row, in blocks.    N rows, Q queries, D dimension, R rows of a block.
+"""Find candidates by looking at every row, in blocks.    N rows, Q queries, D dimension, R rows of a block.
 
 A candidate here is a row that may be among the k nearest: matrix products round differently from block to block, so
 rows that are a hair below the k-th are kept too, and `scoring.rescored` decides.
@@ -17,7 +17,7 @@ MAX_ROUNDING = 1e-5  # of the largest score that is possible
 
 
 def candidates(queries_QD: Floats, vectors_ND: Array, lengths_N: Floats, rows: Ints, k: int, metric: str) -> list[Ints]:
-    """For each query the rows, of those listed, that can be among its k nearest. `lengths` are those of the vectors."""
+    """Return for each query the listed rows that can be among its k nearest. `lengths` are those of the vectors."""
     found: list[Ints] = []
     for start in range(0, len(queries_QD), MAX_QUERIES):
         queries = queries_QD[start : start + MAX_QUERIES]
@@ -50,7 +50,7 @@ def _candidates(
 
 
 def _limit(scores_R: Floats, k: int) -> np.float32:
-    """A number that at least k scores reach. The k-th best of the maxima of groups is one, and found sooner."""
+    """Return a number that at least k scores reach: the k-th best maximum of groups, which is found sooner."""
     num_groups = len(scores_R) // GROUP_SCORES
     if num_groups >= 4 * k:
         scores_R = scores_R[: num_groups * GROUP_SCORES].reshape(num_groups, GROUP_SCORES).max(1)
@@ -66,7 +66,7 @@ def _prune(kept: list[tuple[Ints, Floats]], k: int, limits_Q: Floats, query: int
 
 
 def _taken(array: Array, rows: Ints) -> Floats:
-    """These rows as float32, without a copy where they follow one another."""
+    """Take these rows as float32, without a copy where they follow one another."""
     is_run = int(rows[-1]) - int(rows[0]) + 1 == len(rows)
     return np.asarray(array[rows[0] : rows[-1] + 1] if is_run else array[rows], np.float32)
 
@@ -82,7 +82,7 @@ def rank_scores(products_QR: Vectors, lengths_R: Vectors, metric: str) -> Vector
 
 
 def slack(queries_QD: Floats, lengths_N: Floats, metric: str) -> Floats:
-    """What rounding may do to a score: a part of the largest numbers that are added up for it."""
+    """Bound the rounding of a score: a part of the largest numbers that are added up for it."""
     if metric == "cosine":
         return np.full(len(queries_QD), MAX_ROUNDING, np.float32)
     longest = lengths_N.max(initial=0)

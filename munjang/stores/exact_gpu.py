@@ -1,4 +1,4 @@
-"""Candidates by looking at every row, on a GPU.    N rows, Q queries, D dimension, C candidates.
+"""Find candidates by looking at every row, on a GPU.    N rows, Q queries, D dimension, C candidates.
 
 As in exact.py, but the vectors are copied once and stay there until rows are added.
 """
@@ -30,7 +30,7 @@ class OnGpu:
     def candidates(
         self, queries_QD: Floats, vectors_ND: Array, lengths_N: Floats, rows: Ints, k: int, metric: str
     ) -> list[Ints] | None:
-        """As exact.candidates; None where that has to do it: no GPU, few rows, or too many of equal score."""
+        """Do as exact.candidates; None where that has to do it: no GPU, few rows, or too many of equal score."""
         torch: Any = sys.modules.get("torch")  # who didn't load it has no model on a GPU either
         device = None if torch is None or len(rows) < MIN_ROWS or not len(queries_QD) else _device(torch)
         if device is None:
@@ -52,7 +52,7 @@ class OnGpu:
 
 
 def _device(torch: Any) -> Any:
-    """Where to compute; None: not by torch. With TF32 candidates would get lost."""
+    """Return the device to compute on; None: not by torch. With TF32 candidates would get lost."""
     is_precise = torch.get_float32_matmul_precision() == "highest"
     return torch.device("cuda") if is_precise and torch.cuda.is_available() else None
 

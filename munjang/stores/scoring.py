@@ -1,4 +1,4 @@
-"""Scores of candidates in full precision, and their order.    C candidates, D components."""
+"""Score candidates in full precision, and order them.    C candidates, D components."""
 
 import heapq
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from munjang.vectors.similarity import PAIRWISE
 
 
 def rescored(query_D: Floats, ids: Sequence[str], vectors_CD: Array, metric: str, k: int) -> Found:
-    """The k best candidates by `vectors/similarity.py`. Equal vectors get equal scores wherever they stand."""
+    """Return the k best candidates by `vectors/similarity.py`; equal vectors get equal scores wherever they stand."""
     if not len(ids):
         return Found([], [])
     vectors = np.ascontiguousarray(vectors_CD, np.float32)
@@ -20,6 +20,6 @@ def rescored(query_D: Floats, ids: Sequence[str], vectors_CD: Array, metric: str
 
 
 def best(ids: Sequence[str], scores_C: Doubles, k: int) -> Found:
-    """The k highest, equal ones by id."""
+    """Return the k highest, equal ones by id."""
     found = heapq.nsmallest(k, zip((-scores_C).tolist(), ids, strict=True))
     return Found([row_id for _, row_id in found], [-score for score, _ in found])

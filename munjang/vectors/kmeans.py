@@ -14,7 +14,7 @@ TOLERANCE = 1e-4  # of the points' variance: centres that move less have settled
 
 @dataclass(frozen=True)
 class Clusters:
-    """What the best of several starts found."""
+    """The clusters of the best of several starts."""
 
     clusters_N: Ints
     centres_KD: Floats
@@ -29,7 +29,7 @@ def kmeans(
     max_rounds: int = 100,
     progress: bool | None = False,
 ) -> Clusters:
-    """The clusters with the least inertia of `num_starts` starts; the same seed gives the same clusters.
+    """Find the clusters with the least inertia of `num_starts` starts; the same seed gives the same clusters.
 
     Progress counts centres that are drawn and rounds in which they move; how many it takes nobody knows.
 
@@ -53,7 +53,7 @@ def kmeans(
 
 
 def _seeds(points: Floats, squares_N: Floats, num_clusters: int, random: np.random.Generator, bar: Progress) -> Floats:
-    """k-means++: each next centre is a point drawn by its squared distance; the best of a few draws is taken."""
+    """Draw centres by k-means++: each next one is a point drawn by its squared distance, the best of a few draws."""
     num_draws = 2 + int(np.log(num_clusters))
     chosen = [int(random.integers(len(points)))]
     nearest_N = _distances(points, squares_N, points[chosen])[:, 0]

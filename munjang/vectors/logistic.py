@@ -28,7 +28,7 @@ class Classifier:
     classes: Ints  # what each row of the weights stands for
 
     def predict(self, vectors_ND: Floats | Doubles) -> Ints:
-        """The most probable class of each row."""
+        """Return the most probable class of each row."""
         logits = _logits(torch.from_numpy(vectors_ND).to(self.weights_CD), self.weights_CD, self.bias_C)
         return np.asarray(self.classes[logits.argmax(1).numpy()], np.int64)
 
@@ -40,7 +40,7 @@ def fit(
     max_rounds: int = 100,
     start: Classifier | None = None,
 ) -> Classifier:
-    """Train on vectors, in their own precision. `start` is where to begin, to get there sooner."""
+    """Train on vectors, in their own precision; `start` are weights to begin from, to get there sooner."""
     classes, targets = np.unique(labels_N, return_inverse=True)
     if len(classes) < 2:
         raise InputError(f"A classifier needs rows of two classes or more, not of {len(classes)}.")
@@ -84,7 +84,7 @@ def fit_best(
 
 
 def _folds(labels_N: Ints, seed: int) -> Iterator[Bools]:
-    """Which rows are held out, fold by fold; every class is spread over the folds evenly."""
+    """Yield which rows are held out, fold by fold; every class is spread over the folds evenly."""
     random = np.random.default_rng(seed)
     shuffled = random.permutation(len(labels_N))
     by_class = shuffled[np.argsort(labels_N[shuffled], kind="stable")]

@@ -1,4 +1,4 @@
-"""Vectors in fewer bits: float32, float16, int8, uint8, and one bit a component.    B texts, D dimension.
+"""Store vectors in fewer bits: float32, float16, int8, uint8, or one bit a component.    B texts, D dimension.
 
 int8 and uint8 spread the range of each component, which is measured once over many texts and kept with the model,
 over 256 steps. The range of the batch at hand would give the same text another code in every batch. A range for each
@@ -49,7 +49,7 @@ def check(precision: str, ranges_2D: Floats | None, dimension: int) -> None:
 
 
 def quantize(vectors_BD: Floats, precision: str, ranges_2D: Floats | None) -> Array:
-    """The vectors in another precision; ranges of wider vectors are cut to these."""
+    """Convert vectors to another precision; ranges of more dimensions are cut to these."""
     dimension = vectors_BD.shape[1]
     check(precision, ranges_2D, dimension)
     ranges = np.zeros((2, dimension), np.float32) if ranges_2D is None else ranges_2D
@@ -57,7 +57,7 @@ def quantize(vectors_BD: Floats, precision: str, ranges_2D: Floats | None) -> Ar
 
 
 def measure(vectors_BD: Floats, one_range: bool = False) -> Floats:
-    """The smallest and the largest value of each component [2, D]; of all of them, up to the sign, as `one_range`."""
+    """Measure the smallest and largest value of each component [2, D]; `one_range`: one around zero for all."""
     if vectors_BD.ndim != 2 or len(vectors_BD) < 2:
         raise InputError("Ranges need at least two texts; a few thousand typical ones are better.")
     low, high = vectors_BD.min(0), vectors_BD.max(0)

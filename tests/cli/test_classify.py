@@ -75,7 +75,7 @@ def test_only_a_classifier_is_replaced(tiny_bert: Path, folder: Path, capsys: py
     missing = folder / "no-model"  # it would be told of, were the place not looked at first
     for place in (mine, mine / "thesis.txt"):
         assert classify("train", folder / "examples.tsv", "-o", place, "-m", missing, "--replace") == 2
-        assert "is there already and holds no classifier" in capsys.readouterr().err
+        assert "exists already and does not hold a classifier" in capsys.readouterr().err
     assert (mine / "thesis.txt").read_text() == "years of work"
     trained = ("train", folder / "examples.tsv", "-o", made, "-m", tiny_bert, "--quiet")
     assert classify(*trained) == 0
@@ -167,7 +167,7 @@ def test_what_is_refused(tiny_bert: Path, folder: Path, capsys: pytest.CaptureFi
         (("train", folder / "one.tsv", *out), "tells two labels or more apart, and all 1 are 'b'"),
         (("train", new, *out), "which column is the label?"),
         (("predict", folder), "No texts"),
-        (("predict", folder, new), "is no classifier"),
+        (("predict", folder, new), "is not a classifier"),
         (("zero-shot", new, "-m", tiny_bert), "Which labels?"),
         (("zero-shot", new, "-m", tiny_bert, "--label", "one"), "Two different labels"),
         (("zero-shot", new, "--label", "a", "--label", "a=b"), "A label occurs twice"),

@@ -38,5 +38,5 @@ def test_details() -> None:
 
 
 def test_not_a_report() -> None:
-    with pytest.raises(InputError, match="no report"):
+    with pytest.raises(InputError, match="not a report"):
         Report.from_json({"model": "a"})

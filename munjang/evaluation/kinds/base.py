@@ -1,4 +1,4 @@
-"""What a kind of evaluation is: how its data is read, and what is measured of a model on it.    N rows, D dimension."""
+"""Define a kind of evaluation: how its data is read, and what is measured of a model on it.    N rows, D dimension."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -35,7 +35,7 @@ POSITIVE_LABELS = (
 
 @dataclass(frozen=True)
 class Settings:
-    """How to read and measure; every kind takes what concerns it."""
+    """Settings of reading and measuring; every kind takes those that concern it."""
 
     texts: tuple[str, ...] | None = None  # columns of the texts, else by their names
     label: str | None = None  # column of the class
@@ -60,7 +60,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Measured:
-    """Metrics by name, and what a reader of them should know."""
+    """Metrics by name, and notes for their readers."""
 
     metrics: dict[str, float]
     notes: tuple[str, ...] = ()
@@ -90,7 +90,7 @@ class Kind:
 
 
 def kind_of(model: object) -> str:
-    """`bi` or `cross`."""
+    """Return `bi` or `cross`."""
     from munjang.bi_encoder import BiEncoder
     from munjang.cross_encoder import CrossEncoder
 
@@ -102,14 +102,14 @@ def kind_of(model: object) -> str:
 
 
 def encode_columns(model: "BiEncoder", columns: tuple[list[str], ...], settings: Settings) -> list[Floats]:
-    """Vectors of each column; all in one go, so that a text that occurs twice is computed once."""
+    """Encode all columns in one go, so that a text that occurs twice is computed once."""
     together = [text for column in columns for text in column]
     vectors = model.encode(together, prompt=settings.prompt, long=settings.long, progress=settings.progress)
     return np.split(vectors, np.cumsum([len(column) for column in columns])[:-1])
 
 
 def encode_queries(model: "BiEncoder", texts: list[str], settings: Settings) -> Floats:
-    """Vectors of queries, with the model's own prompt or the one that is set."""
+    """Encode queries, with the model's own prompt or the one that is set."""
     vectors: Floats = model.encode_query(
         texts, prompt=settings.query_prompt, long=settings.long, progress=settings.progress
     )
@@ -117,7 +117,7 @@ def encode_queries(model: "BiEncoder", texts: list[str], settings: Settings) -> 
 
 
 def encode_documents(model: "BiEncoder", texts: list[str], settings: Settings) -> Floats:
-    """Vectors of documents, with the model's own prompt or the one that is set."""
+    """Encode documents, with the model's own prompt or the one that is set."""
     vectors: Floats = model.encode_document(
         texts, prompt=settings.document_prompt, long=settings.long, progress=settings.progress
     )
@@ -125,7 +125,7 @@ def encode_documents(model: "BiEncoder", texts: list[str], settings: Settings) -
 
 
 def compare_pairs(model: "Model", examples: Examples, settings: Settings) -> dict[str, Floats]:
-    """Scores of pairs by each similarity function, as `_cosine`; of a cross-encoder its own alone, as ``."""
+    """Score pairs by each similarity function, as `_cosine`; a cross-encoder has its own alone, as ``."""
     first, second = examples.texts
     if kind_of(model) == "cross":
         return {"": cross_scores(model, first, second, settings)}
@@ -136,7 +136,7 @@ def compare_pairs(model: "Model", examples: Examples, settings: Settings) -> dic
 def cross_scores(
     model: Any, first: list[str], second: list[str], settings: Settings, activation: str | None = None
 ) -> Floats:
-    """The scores of a cross-encoder that has one for each pair; `activation` "Identity": logits."""
+    """Score pairs by a cross-encoder with one score a pair; `activation` "Identity" gives logits."""
     if model.num_labels != 1:
         raise InputError(f"This needs one score a pair, and the cross-encoder has {model.num_labels} labels; try nli.")
     pairs = list(zip(first, second, strict=True))
@@ -145,7 +145,7 @@ def cross_scores(
 
 
 def is_positive(examples: Examples) -> Bools:
-    """Which rows say yes: by the name of the label where it tells, else the second class."""
+    """Return which rows say yes: by the name of the label where it tells, else the second class."""
     labels = examples.labels
     if labels is None:
         raise InputError(f"{examples.name}: this needs a label for each row, 0 or 1; name its column with label=.")

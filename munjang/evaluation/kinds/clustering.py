@@ -1,4 +1,4 @@
-"""Clustering: whether k-means over the vectors finds the classes again."""
+"""Clustering: does k-means over the vectors find the classes again?"""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from munjang.vectors.kmeans import kmeans
 
 
 def read(source: Source, settings: Settings) -> Examples:
-    """A text and its class."""
+    """Read texts and their classes."""
     examples = read_rows(source, settings, (1, 1), "labels")
     if examples.labels is None or len(np.unique(examples.labels)) < 2:
         raise InputError(f"{examples.name}: all rows are of one class; clusters of them say nothing.")
@@ -21,7 +21,7 @@ def read(source: Source, settings: Settings) -> Examples:
 
 
 def evaluate(model: Any, examples: Examples, settings: Settings) -> Measured:
-    """V-measure of as many clusters as there are classes."""
+    """Measure the V-measure of as many clusters as there are classes."""
     (vectors_ND,) = encode_columns(model, examples.texts, settings)
     assert examples.labels is not None
     num_clusters = len(np.unique(examples.labels))

@@ -1,4 +1,4 @@
-"""Folders of a retrieval set: corpus, queries and qrels, in our layout or BEIR's.
+"""Read folders of retrieval sets: corpus, queries and qrels, in our layout or BEIR's.
 
 corpus.tsv    id, title (may be missing), text          corpus.jsonl    _id, title, text
 queries.tsv   id, text                                  queries.jsonl   _id, text
@@ -34,18 +34,18 @@ class Retrieval:
 
 
 def is_retrieval(folder: str | os.PathLike[str]) -> bool:
-    """Whether a folder has relevances in it."""
+    """Tell whether a folder has relevances in it."""
     return Path(folder).is_dir() and (find(folder, "qrels") is not None or (Path(folder) / "qrels").is_dir())
 
 
 def find(folder: str | os.PathLike[str], stem: str) -> Path | None:
-    """The table of this name, whatever its format."""
+    """Return the table of this name, whatever its format."""
     names = (Path(folder) / f"{stem}{suffix}{packed}" for suffix in SUFFIXES for packed in COMPRESSED)
     return next((path for path in names if path.is_file()), None)
 
 
 def read_retrieval(folder: str | os.PathLike[str], split: str = "test", max_queries: int | None = None) -> Retrieval:
-    """Everything of a folder, checked against each other."""
+    """Read a folder, and check its tables against each other."""
     if not Path(folder).is_dir():
         raise InputError(f"{folder}: a folder with corpus, queries and qrels is needed.")
     relevances = read_relevances(_qrels(folder, split))
@@ -71,7 +71,7 @@ def read_retrieval(folder: str | os.PathLike[str], split: str = "test", max_quer
 
 
 def read_texts(path: Path) -> dict[str, str]:
-    """Texts by id, the title in front as BEIR puts it."""
+    """Read texts by id, the title in front as BEIR puts it."""
     found: dict[str, str] = {}
     for where, (name, *parts) in _rows(path, choose_document):
         if str(name) in found:
@@ -81,7 +81,7 @@ def read_texts(path: Path) -> dict[str, str]:
 
 
 def read_relevances(path: Path) -> dict[str, dict[str, float]]:
-    """Relevance by query id and document id."""
+    """Read relevances by query id and document id."""
     found: dict[str, dict[str, float]] = {}
     for where, (query, document, relevance) in _rows(path, choose_judgement):
         try:
@@ -92,7 +92,7 @@ def read_relevances(path: Path) -> dict[str, dict[str, float]]:
 
 
 def choose_document(columns: list[str]) -> list[str]:
-    """Id, title where there is one, text."""
+    """Choose the columns of id, title where there is one, and text."""
     name = next((name for name in columns if name.lower() in ID_COLUMNS), columns[0])
     text = next((each for each in columns if each.lower() in TEXT_COLUMNS and each != name), columns[-1])
     titles = [title for title in columns if title.lower() == "title" and title not in (name, text)]
@@ -100,7 +100,7 @@ def choose_document(columns: list[str]) -> list[str]:
 
 
 def choose_judgement(columns: list[str]) -> list[str]:
-    """Query id, document id, relevance: by their places, as everyone writes them so."""
+    """Choose query id, document id and relevance: the first three columns, as everyone writes them."""
     if len(columns) < 3:
         raise InputError(f"qrels needs three columns: query id, corpus id, relevance; it has {', '.join(columns)}.")
     return columns[:3]

@@ -17,12 +17,12 @@ from munjang.types import Floats, Ints
 
 
 def read(source: Source, settings: Settings) -> Split:
-    """Premise, hypothesis and label."""
+    """Read premises, hypotheses and labels."""
     return read_split(source, settings, 2)
 
 
 def evaluate(model: Any, data: Split, settings: Settings) -> Measured:
-    """Accuracy and macro F1."""
+    """Measure accuracy and macro F1."""
     if kind_of(model) == "cross":
         return _of_cross(model, data.test, settings)
     if data.train is None:
@@ -47,7 +47,7 @@ def _of_cross(model: Any, examples: Examples, settings: Settings) -> Measured:
 
 
 def _outputs(model: Any, examples: Examples, settings: Settings) -> Ints:
-    """Which of the model's outputs stands for each label of the file."""
+    """Find the model's output for each label of the file."""
     stated = model.model.config.get("id2label") or {}
     own = [str(stated.get(str(place), stated.get(place, ""))).lower() for place in range(model.num_labels)]
     names = [name.strip().lower() for name in examples.label_names]

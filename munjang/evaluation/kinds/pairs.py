@@ -1,4 +1,4 @@
-"""Pair classification: whether a threshold on the score tells pairs that belong together from others."""
+"""Pair classification: does a threshold on the score tell pairs that belong together from others?"""
 
 from typing import Any
 
@@ -11,14 +11,14 @@ from munjang.evaluation.metrics.classification import average_precision, best_ac
 
 
 def read(source: Source, settings: Settings) -> Examples:
-    """Two texts and a label, yes or no."""
+    """Read two texts and a label, yes or no."""
     examples = read_rows(source, settings, (2, 2), "labels")
     is_positive(examples)  # or refused
     return examples
 
 
 def evaluate(model: Any, examples: Examples, settings: Settings) -> Measured:
-    """Average precision, and the thresholds with the best F1 and the best accuracy."""
+    """Measure average precision, and the thresholds with the best F1 and the best accuracy."""
     positive = is_positive(examples)
     metrics = {}
     for name, scores in compare_pairs(model, examples, settings).items():

@@ -1,4 +1,4 @@
-"""Paraphrase mining: whether the closest pairs among all texts are those that say the same."""
+"""Paraphrase mining: are the closest pairs among all texts those that say the same?"""
 
 import os
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ MAX_PAIRS = 500_000
 
 @dataclass(frozen=True)
 class Duplicates:
-    """Distinct texts, and the pairs of places that say the same."""
+    """Distinct texts, and the pairs of their indices that say the same."""
 
     name: str
     texts: list[str]
@@ -30,7 +30,7 @@ class Duplicates:
 
 
 def read(source: Source, settings: Settings) -> Duplicates:
-    """Rows of two texts and yes or no; or a folder with `texts` (id, text) and `duplicates` (id, id, 1)."""
+    """Read rows of two texts and yes or no; or a folder with `texts` (id, text) and `duplicates` (id, id, 1)."""
     if isinstance(source, (str, os.PathLike)) and os.path.isdir(source):
         return _of_folder(source)
     examples = read_rows(source, settings, (2, 2), "labels")
@@ -39,7 +39,7 @@ def read(source: Source, settings: Settings) -> Duplicates:
 
 
 def evaluate(model: Any, data: Duplicates, settings: Settings) -> Measured:
-    """Average precision and best F1 over the closest pairs; a pair that was not found counts as missed."""
+    """Measure average precision and best F1 over the closest pairs; a pair that was not found counts as missed."""
     vectors_ND = encode_documents(model, data.texts, settings)
     scores: dict[tuple[int, int], float] = {}
     found = nearest(vectors_ND, vectors_ND, NUM_NEIGHBOURS + 1, model.similarity_name, progress=settings.progress)

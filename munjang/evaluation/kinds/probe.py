@@ -1,4 +1,4 @@
-"""A classifier on frozen vectors: trained on one set of rows, measured on another."""
+"""Train a classifier on frozen vectors of one set of rows, and measure it on another."""
 
 import os
 from dataclasses import dataclass, replace
@@ -35,7 +35,7 @@ class Split:
 
 
 def read_split(source: Source, settings: Settings, num_texts: int) -> Split:
-    """Both sets of rows, so that a bad one is found before a model is loaded."""
+    """Read both sets of rows, so that a bad one is found before a model is loaded."""
     test = read_rows(source, settings, (num_texts, num_texts), "labels")
     if settings.train is None:
         return Split(test, None)
@@ -48,7 +48,7 @@ def read_split(source: Source, settings: Settings, num_texts: int) -> Split:
 
 
 def same_classes(train: Examples, test: Examples) -> tuple[Ints, Ints]:
-    """The labels of both as numbers that mean the same: two files may number their classes differently."""
+    """Return the labels of both with common numbers: two files may number their classes differently."""
     assert train.labels is not None
     assert test.labels is not None
     if not (train.label_names and test.label_names):
@@ -62,7 +62,7 @@ def same_classes(train: Examples, test: Examples) -> tuple[Ints, Ints]:
 
 
 def measure_probe(train_ND: Floats, test_ND: Floats, train: Examples, test: Examples, seed: int, what: str) -> Measured:
-    """Train on one, measure on the other."""
+    """Train on one set and measure on the other."""
     from munjang.vectors.logistic import fit_best
 
     train_labels, test_labels = same_classes(train, test)

@@ -1,4 +1,4 @@
-"""Re-ranking: whether the right ones of a query's candidates come first.
+"""Re-ranking: do the right ones of a query's candidates come first?
 
 Candidates come with the data (rows of query, positive and negatives; rows of query, document and yes or no; a table
 `candidates` in a retrieval folder: query id, document id, the retrieval's score), or a first stage finds them in the
@@ -46,7 +46,7 @@ class Candidates:
 
 
 def read(source: Any, settings: Settings) -> Candidates:
-    """A retrieval folder, or rows."""
+    """Read a retrieval folder, or rows."""
     if isinstance(source, Retrieval):
         return Candidates(source, None)
     if isinstance(source, (str, os.PathLike)) and os.path.isdir(source):
@@ -70,7 +70,7 @@ def read(source: Any, settings: Settings) -> Candidates:
 
 
 def evaluate(model: Any, candidates: Candidates, settings: Settings) -> Measured:
-    """MAP over the whole list, MRR and nDCG at 10; of a first stage the same before it was ranked again."""
+    """Measure MAP over the whole list, MRR and nDCG at 10; and the same of the first stage before re-ranking."""
     data, documents, retrieved = candidates.data, candidates.documents, candidates.retrieved
     notes, before = list(data.notes), {}
     if settings.first_stage is not None:
@@ -92,7 +92,7 @@ def evaluate(model: Any, candidates: Candidates, settings: Settings) -> Measured
 
 
 def _weight(model: Any, data: Retrieval, retrieved: Run | None, settings: Settings) -> tuple[float, str]:
-    """Of the model in the final order: as set, else as its folder states; and what a reader should know of it."""
+    """Return the model's weight in the final order, as set or as its folder states, and a note for readers."""
     set_to = settings.rerank_weight
     weight = set_to if set_to is not None else model.rerank_weight if kind_of(model) == "cross" else 1.0
     if weight == 1:
@@ -108,7 +108,7 @@ def _weight(model: Any, data: Retrieval, retrieved: Run | None, settings: Settin
 
 
 def _added(found: dict[str, float], retrieved: dict[str, float], weight: float) -> dict[str, float]:
-    """One query's candidates by both scores."""
+    """Score one query's candidates by both scores."""
     from munjang.index.rerank import added  # torch comes with it: not for what only reads
 
     both = added(np.array(list(found.values())), np.array([retrieved[name] for name in found]), weight)
@@ -123,7 +123,7 @@ def _metrics(data: Retrieval, run: Run) -> dict[str, float]:
 def _run(
     model: Any, data: Retrieval, documents: dict[str, list[str]], settings: Settings, is_added: bool = False
 ) -> Run:
-    """Scores of every query's candidates; a cross-encoder's logits where the retrieval is added to them."""
+    """Score every query's candidates; by a cross-encoder's logits where the retrieval is added to them."""
     pairs = [(query, name) for query, names in documents.items() for name in names]
     queries, texts = [data.queries[query] for query, _ in pairs], [data.corpus[name] for _, name in pairs]
     if kind_of(model) == "cross":
@@ -138,7 +138,7 @@ def _run(
 
 
 def _stated(given: Run, data: Retrieval) -> Candidates:
-    """Candidates of the queries that are measured; those without any count as 0."""
+    """Return the candidates of the queries that are measured; those without any count as 0."""
     retrieved = {
         query: {name: score for name, score in given.get(query, {}).items() if name in data.corpus}
         for query in data.queries
@@ -147,7 +147,7 @@ def _stated(given: Run, data: Retrieval) -> Candidates:
 
 
 def _of_columns(examples: Examples) -> Candidates:
-    """Each row: query, positive, negatives. Rows of one query are put together."""
+    """Read rows of query, positive and negatives; put rows of one query together."""
     queries, positives, *negatives = examples.texts
     judged: dict[str, dict[str, bool]] = {}
     for row, query in enumerate(queries):
@@ -158,7 +158,7 @@ def _of_columns(examples: Examples) -> Candidates:
 
 
 def _of_pairs(examples: Examples) -> Candidates:
-    """Each row: query, document, yes or no."""
+    """Read rows of query, document, and yes or no."""
     judged: dict[str, dict[str, bool]] = {}
     for query, document, is_right in zip(*examples.texts, is_positive(examples).tolist(), strict=True):
         documents = judged.setdefault(query, {})
@@ -167,7 +167,7 @@ def _of_pairs(examples: Examples) -> Candidates:
 
 
 def _candidates(name: str, judged: dict[str, dict[str, bool]]) -> Candidates:
-    """Ids are given so that of equal scores the wrong one comes first: who scores all the same gains nothing."""
+    """Number documents so that of equal scores the wrong one comes first: equal scores for all gain nothing."""
     kept = {query: documents for query, documents in judged.items() if 0 < sum(documents.values()) < len(documents)}
     if not kept:
         raise InputError(f"{name}: no query has both a right and a wrong document to rank.")

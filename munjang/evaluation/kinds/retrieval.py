@@ -1,4 +1,4 @@
-"""Retrieval: whether the documents that answer a query come first among all documents."""
+"""Retrieval: do the documents that answer a query come first among all documents?"""
 
 import os
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ DEPTHS = (1, 3, 5, 10, 100)  # at which rankings are measured
 
 
 def read(source: Any, settings: Settings) -> Retrieval:
-    """A folder with corpus, queries and qrels."""
+    """Read a folder with corpus, queries and qrels."""
     if isinstance(source, Retrieval):
         return source
     if not isinstance(source, (str, os.PathLike)):
@@ -25,13 +25,13 @@ def read(source: Any, settings: Settings) -> Retrieval:
 
 
 def evaluate(model: Any, data: Retrieval, settings: Settings) -> Measured:
-    """nDCG, MAP, MRR, recall and precision at several depths."""
+    """Measure nDCG, MAP, MRR, recall and precision at several depths."""
     run = search(model, data, max(DEPTHS), settings)
     return Measured(rank_metrics(data.relevances, run, DEPTHS), (*data.notes, f"{len(data.corpus):,} documents"))
 
 
 def search(model: "BiEncoder", data: Retrieval, depth: int, settings: Settings) -> dict[str, dict[str, float]]:
-    """The best documents of each query with their scores, by the model's own similarity function."""
+    """Find the best documents of each query and their scores, by the model's own similarity function."""
     # the greatest id first: of equal scores at the last place the one that trec_eval would put in front is kept
     names = sorted(data.corpus, key=lambda name: name.encode("utf-8", "surrogatepass"), reverse=True)
     documents_BD = encode_documents(model, [data.corpus[name] for name in names], settings)

@@ -9,7 +9,7 @@ from munjang.evaluation.kinds.base import Settings, Source
 def read_rows(
     source: Source, settings: Settings, num_texts: tuple[int, int | None], target: str | None = None
 ) -> Examples:
-    """Examples with so many texts, and `labels` or `scores` where `target` names them."""
+    """Read examples with so many texts, and `labels` or `scores` where `target` names them."""
     if isinstance(source, Examples):
         examples = source if settings.max_rows is None else source.take(range(min(len(source), settings.max_rows)))
     else:

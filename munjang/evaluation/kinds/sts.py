@@ -1,4 +1,4 @@
-"""Semantic textual similarity: how the scores of pairs go with those that people gave."""
+"""Semantic textual similarity: do the scores of pairs correlate with people's?"""
 
 import math
 from typing import Any
@@ -11,7 +11,7 @@ from munjang.evaluation.metrics.correlation import pearson, spearman
 
 
 def read(source: Source, settings: Settings) -> Examples:
-    """Two texts and a score."""
+    """Read two texts and a score."""
     examples = read_rows(source, settings, (2, 2), "scores")
     if examples.scores is None or examples.scores.ndim != 1:
         raise InputError(f"{examples.name}: one score a row is needed, not several.")
@@ -19,7 +19,7 @@ def read(source: Source, settings: Settings) -> Examples:
 
 
 def evaluate(model: Any, examples: Examples, settings: Settings) -> Measured:
-    """Pearson and Spearman correlation of each similarity function."""
+    """Measure Pearson and Spearman correlation of each similarity function."""
     assert examples.scores is not None
     metrics = {}
     for name, scores in compare_pairs(model, examples, settings).items():

@@ -1,4 +1,4 @@
-"""Translation matching: whether a text's nearest neighbour among all of the other language is its translation."""
+"""Translation matching: is a text's nearest neighbour in the other language its translation?"""
 
 from typing import Any
 
@@ -12,12 +12,12 @@ from munjang.vectors.nearest import nearest
 
 
 def read(source: Source, settings: Settings) -> Examples:
-    """A text and its translation."""
+    """Read texts and their translations."""
     return read_rows(source, settings, (2, 2))
 
 
 def evaluate(model: Any, examples: Examples, settings: Settings) -> Measured:
-    """Accuracy in both directions, by cosine."""
+    """Measure accuracy in both directions, by cosine."""
     first_ND, second_ND = encode_columns(model, examples.texts, settings)
     forth = _accuracy(first_ND, second_ND, examples.texts[1], settings.progress)
     back = _accuracy(second_ND, first_ND, examples.texts[0], settings.progress)

@@ -1,4 +1,4 @@
-"""Triplets: whether the anchor is closer to its positive than to its negatives."""
+"""Triplets: is the anchor closer to its positive than to its negatives?"""
 
 from typing import Any
 
@@ -11,12 +11,12 @@ from munjang.vectors.similarity import PAIRWISE
 
 
 def read(source: Source, settings: Settings) -> Examples:
-    """An anchor, a positive, and one negative or more."""
+    """Read an anchor, a positive, and one negative or more."""
     return read_rows(source, settings, (3, None))
 
 
 def evaluate(model: Any, examples: Examples, settings: Settings) -> Measured:
-    """How often the positive is closer than every negative; as close is not closer."""
+    """Measure how often the positive is closer than every negative; a tie is a miss."""
     anchor_ND, positive_ND, *negatives = encode_columns(model, examples.texts, settings)
     metrics = {}
     for name, closeness in PAIRWISE.items():

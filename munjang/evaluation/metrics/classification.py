@@ -1,4 +1,4 @@
-"""How good classes and scores of a yes-or-no question are.    N rows."""
+"""Metrics of classes, and of scores for a yes-or-no question.    N rows."""
 
 from dataclasses import dataclass
 
@@ -20,13 +20,13 @@ class Best:
 
 
 def accuracy(predicted_N: ArrayLike, labels_N: ArrayLike) -> float:
-    """How many are right; NaN for none at all."""
+    """Return the fraction that is right; NaN for no rows."""
     predicted, labels = _same(predicted_N, labels_N)
     return float(np.mean(predicted == labels)) if len(labels) else float("nan")
 
 
 def f1(predicted_N: ArrayLike, labels_N: ArrayLike, label: int = 1) -> float:
-    """Harmonic mean of precision and recall of one class; 0 where it is neither predicted nor there."""
+    """Return the harmonic mean of precision and recall of one class; 0 where it is neither predicted nor there."""
     predicted, labels = _same(predicted_N, labels_N)
     right = int(np.sum((predicted == label) & (labels == label)))
     total = int(np.sum(predicted == label)) + int(np.sum(labels == label))
@@ -34,14 +34,14 @@ def f1(predicted_N: ArrayLike, labels_N: ArrayLike, label: int = 1) -> float:
 
 
 def macro_f1(predicted_N: ArrayLike, labels_N: ArrayLike) -> float:
-    """Mean of the F1 of every class that is predicted or there."""
+    """Return the mean F1 of every class that is predicted or there."""
     predicted, labels = _same(predicted_N, labels_N)
     classes = np.union1d(predicted, labels)
     return float(np.mean([f1(predicted, labels, each) for each in classes])) if len(classes) else float("nan")
 
 
 def average_precision(scores_N: ArrayLike, positive_N: ArrayLike, num_positive: int | None = None) -> float:
-    """Sum of precision times the gain in recall, from the highest threshold to the lowest; equal scores are one step.
+    """Sum precision times the gain in recall, from the highest threshold to the lowest; equal scores are one step.
 
     `num_positive` is the number of positives where some of them have no score and count as missed. NaN without any.
     """
@@ -53,7 +53,7 @@ def average_precision(scores_N: ArrayLike, positive_N: ArrayLike, num_positive: 
 
 
 def best_f1(scores_N: ArrayLike, positive_N: ArrayLike, num_positive: int | None = None) -> Best:
-    """The threshold with the best F1; the highest of several that are as good."""
+    """Return the threshold with the best F1; the highest of equally good ones."""
     scores, found, taken = _steps(scores_N, positive_N)
     total = int(np.asarray(positive_N).sum()) if num_positive is None else num_positive
     if total == 0 or not len(scores):
@@ -64,7 +64,7 @@ def best_f1(scores_N: ArrayLike, positive_N: ArrayLike, num_positive: int | None
 
 
 def best_accuracy(scores_N: ArrayLike, positive_N: ArrayLike) -> Best:
-    """The threshold with the best accuracy; the highest of several that are as good."""
+    """Return the threshold with the best accuracy; the highest of equally good ones."""
     scores, found, taken = _steps(scores_N, positive_N)
     num_rows, total = len(np.asarray(positive_N)), int(np.asarray(positive_N).sum())
     if not num_rows:
@@ -86,7 +86,7 @@ def _best(scores: Doubles, place: int, value: float, found: Doubles, taken: Doub
 
 
 def _steps(scores_N: ArrayLike, positive_N: ArrayLike) -> tuple[Doubles, Doubles, Doubles]:
-    """Distinct scores from the highest, positives at or above each, and all rows at or above each."""
+    """Return distinct scores from the highest, positives at or above each, and all rows at or above each."""
     scores, positive = _same(np.asarray(scores_N, np.float64), np.asarray(positive_N, bool))
     if not np.isfinite(scores).all():
         raise InputError("Scores must be finite numbers; there is NaN or infinity among them.")

@@ -1,4 +1,4 @@
-"""How well clusters agree with classes.    N rows, C classes, K clusters."""
+"""Metrics of how well clusters agree with classes.    N rows, C classes, K clusters."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ class Agreement:
 
 
 def agreement(labels_N: ArrayLike, clusters_N: ArrayLike) -> Agreement:
-    """Homogeneity, completeness and V-measure (Rosenberg and Hirschberg, 2007).
+    """Compute homogeneity, completeness and V-measure (Rosenberg and Hirschberg, 2007).
 
     >>> agreement([0, 0, 1, 1], [1, 1, 0, 0]).v_measure
     1.0

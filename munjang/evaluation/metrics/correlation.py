@@ -8,7 +8,7 @@ from munjang.types import Doubles
 
 
 def pearson(first_N: ArrayLike, second_N: ArrayLike) -> float:
-    """Linear correlation, -1 to 1; NaN where it is undefined: fewer than two rows, or one side constant.
+    """Return the linear correlation, -1 to 1; NaN where it is undefined: fewer than two rows, or one side constant.
 
     >>> pearson([1, 2, 3], [2, 4, 6])
     1.0
@@ -24,13 +24,13 @@ def pearson(first_N: ArrayLike, second_N: ArrayLike) -> float:
 
 
 def spearman(first_N: ArrayLike, second_N: ArrayLike) -> float:
-    """Pearson correlation of the ranks; equal values share the mean of their ranks."""
+    """Return the Pearson correlation of the ranks; equal values share the mean of their ranks."""
     first, second = _both(first_N, second_N)
     return pearson(ranks(first), ranks(second))
 
 
 def ranks(values_N: ArrayLike) -> Doubles:
-    """The place of each value from 1, lowest first; equal values share the mean of their places.
+    """Rank values from 1, lowest first; equal values share the mean of their ranks.
 
     >>> ranks([10, 30, 30, 20]).tolist()
     [1.0, 3.5, 3.5, 2.0]

@@ -1,4 +1,4 @@
-"""How good rankings are, with trec_eval's definitions.
+"""Metrics of rankings, with trec_eval's definitions.
 
 A query's ranking is the list of gains: the relevance of each document in order, 0 where nothing is known of it.
 `judged` holds the relevances of all documents that were judged for the query, found or not; above 0 is relevant.
@@ -20,7 +20,7 @@ Run: TypeAlias = Mapping[str, Mapping[str, float]]  # scores of documents, by qu
 
 
 def ndcg(gains: Gains, judged: Gains, k: int) -> float:
-    """Normalised discounted cumulative gain: the relevance itself is the gain, log2(1 + rank) the discount.
+    """Return normalised discounted cumulative gain: the gain is the relevance itself, the discount log2(1 + rank).
 
     >>> round(ndcg([0, 1], [1], 10), 4)
     0.6309
@@ -31,7 +31,7 @@ def ndcg(gains: Gains, judged: Gains, k: int) -> float:
 
 
 def average_precision(gains: Gains, judged: Gains, k: int) -> float:
-    """Precision at each relevant document among the first k, averaged over all relevant ones, found or not."""
+    """Average precision at each relevant document among the first k over all relevant ones, found or not."""
     num_relevant, found, total = _num_relevant(judged), 0, 0.0
     for rank, gain in enumerate(gains[:k], 1):
         if gain > 0:
@@ -41,18 +41,18 @@ def average_precision(gains: Gains, judged: Gains, k: int) -> float:
 
 
 def reciprocal_rank(gains: Gains, judged: Gains, k: int) -> float:
-    """One over the rank of the first relevant document, 0 where none is among the first k."""
+    """Return one over the rank of the first relevant document, 0 where none is among the first k."""
     return next((1 / rank for rank, gain in enumerate(gains[:k], 1) if gain > 0), 0.0)
 
 
 def recall(gains: Gains, judged: Gains, k: int) -> float:
-    """How many of the relevant documents are among the first k."""
+    """Return the fraction of the relevant documents that is among the first k."""
     num_relevant = _num_relevant(judged)
     return _num_relevant(gains[:k]) / num_relevant if num_relevant else 0.0
 
 
 def precision(gains: Gains, judged: Gains, k: int) -> float:
-    """How many of the first k are relevant; a shorter ranking is filled up with documents that are not."""
+    """Return the fraction of the first k that is relevant; a shorter ranking is filled up with irrelevant ones."""
     return _num_relevant(gains[:k]) / k
 
 
@@ -66,26 +66,26 @@ MEASURES: dict[str, Callable[[Gains, Gains, int], float]] = {
 
 
 def r_precision(gains: Gains, judged: Gains) -> float:
-    """Precision at R, the number of relevant documents."""
+    """Return precision at R, the number of relevant documents."""
     num_relevant = _num_relevant(judged)
     return precision(gains, judged, num_relevant) if num_relevant else 0.0
 
 
 def order(scores: Mapping[str, float]) -> list[str]:
-    """Document ids, best first; equal scores by id, the greatest first."""
+    """Order document ids, best first; equal scores by id, the greatest first."""
     by_id = sorted(scores, key=_as_bytes, reverse=True)
     return sorted(by_id, key=lambda name: -np.float32(scores[name]))  # stable
 
 
 def gains_of(relevances: Mapping[str, float], scores: Mapping[str, float]) -> list[float]:
-    """The relevance of each ranked document, best score first."""
+    """Return the relevance of each ranked document, best score first."""
     return [float(relevances.get(name, 0)) for name in order(scores)]
 
 
 def rank_metrics(
     relevances: Relevances, run: Run, at: Sequence[int] = (1, 3, 5, 10, 100), measures: Sequence[str] = tuple(MEASURES)
 ) -> dict[str, float]:
-    """Means over the queries that have something relevant, as `ndcg@10`; a query without a ranking counts as 0.
+    """Average metrics, as `ndcg@10`, over queries with relevant documents; one without a ranking counts as 0.
 
     >>> rank_metrics({"q": {"a": 1}}, {"q": {"a": 0.2, "b": 0.9}}, at=[1, 2], measures=["recall"])
     {'recall@1': 0.0, 'recall@2': 1.0}

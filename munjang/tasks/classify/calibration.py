@@ -27,7 +27,7 @@ class Calibration:
     offset_C: Doubles
 
     def probabilities(self, logits_NC: ArrayLike, is_multi_label: bool = False) -> Doubles:
-        """Of each class; rows sum to one, unless a row may have several labels."""
+        """Return the probability of each class; rows sum to one, unless a row may have several labels."""
         logits = torch.from_numpy(np.asarray(logits_NC, np.float64) * self.scale_C + self.offset_C)
         return (logits.sigmoid() if is_multi_label else logits.softmax(1)).numpy()
 
@@ -42,14 +42,14 @@ class Bin:
 
 
 def none(num_classes: int) -> Calibration:
-    """Probabilities as the logits say."""
+    """Return a calibration that leaves the logits as they are."""
     return Calibration(np.ones(num_classes), np.zeros(num_classes))
 
 
 def fit(
     logits_NC: ArrayLike, targets_NC: Bools, method: str = "temperature", is_multi_label: bool = False
 ) -> Calibration:
-    """The calibration with the least log loss on these rows. Methods: none, temperature, platt.
+    """Fit the calibration with the least log loss on these rows; methods: none, temperature, platt.
 
     `fit(logits_of_held_out_rows, targets, "temperature").scale_C[0]` is 1 / temperature.
     """
@@ -86,7 +86,7 @@ def fit(
 def cross_fitted(
     logits_NC: Doubles, targets_NC: Bools, fold_N: Ints, method: str, is_multi_label: bool = False
 ) -> Doubles:
-    """Probabilities of rows by a calibration that has not seen their fold: what to measure a calibration with."""
+    """Return probabilities of rows by a calibration that has not seen their fold, to measure calibrations with."""
     found = np.empty(logits_NC.shape)
     for fold in np.unique(fold_N):
         here = fold_N == fold
@@ -98,7 +98,7 @@ def cross_fitted(
 
 
 def reliability(confidence_N: ArrayLike, right_N: ArrayLike, num_bins: int = NUM_BINS) -> list[Bin]:
-    """Bins of equal width from confidence 0 to 1; those without rows are left out."""
+    """Sort rows into bins of equal size from confidence 0 to 1; leave out empty ones."""
     confidence, right = np.asarray(confidence_N, np.float64), np.asarray(right_N, np.float64)
     if confidence.shape != right.shape:
         raise InputError(f"{len(confidence)} confidences and {len(right)} answers; they go together row by row.")
@@ -108,7 +108,7 @@ def reliability(confidence_N: ArrayLike, right_N: ArrayLike, num_bins: int = NUM
 
 
 def expected_error(confidence_N: ArrayLike, right_N: ArrayLike, num_bins: int = NUM_BINS) -> float:
-    """Expected calibration error: how far confidence and accuracy are apart, averaged over rows; NaN for none.
+    """Return the expected calibration error: the gap between confidence and accuracy, averaged over rows; NaN for none.
 
     >>> round(expected_error([0.9, 0.9, 0.9, 0.9], [1, 1, 1, 0]), 6)
     0.15
@@ -120,7 +120,7 @@ def expected_error(confidence_N: ArrayLike, right_N: ArrayLike, num_bins: int = 
 
 
 def threshold_for_accuracy(confidence_N: Doubles, right_N: Bools, min_accuracy: float) -> float:
-    """The lowest threshold whose answers are right so often; that of the most accurate ones where none is.
+    """Return the lowest threshold whose answers reach this accuracy, else the one with the most accurate answers.
 
     >>> threshold_for_accuracy(np.array([0.9, 0.8, 0.6, 0.5]), np.array([True, True, False, True]), 0.9)
     0.8
@@ -136,7 +136,7 @@ def threshold_for_accuracy(confidence_N: Doubles, right_N: Bools, min_accuracy: 
 
 
 def threshold_against(confidence_N: Doubles, right_N: Bools, others: Doubles) -> float:
-    """The threshold that keeps right answers and drops rows of no class best, both counting the same."""
+    """Return the threshold that best keeps right answers and drops rows of no class, both counting the same."""
     candidates = np.unique(np.concatenate([[0.0], confidence_N, np.nextafter(others, 2.0)]))
     kept = (right_N.sum() - np.searchsorted(np.sort(confidence_N[right_N]), candidates)) / max(len(confidence_N), 1)
     dropped = np.searchsorted(np.sort(others), candidates) / max(len(others), 1)

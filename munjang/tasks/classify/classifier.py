@@ -33,7 +33,7 @@ from munjang.vectors.similarity import check_dimension, check_vectors, unit
 
 @dataclass(frozen=True)
 class Classifier:
-    """A linear head on a model's vectors. Make one with `fit`, `load`, or `zero_shot` (tasks/labels/zero_shot.py)."""
+    """A linear head on a model's vectors. Make one with `fit`, `load`, or `zero_shot`."""
 
     labels: tuple[Label, ...]
     head: Head
@@ -85,24 +85,24 @@ class Classifier:
         )
 
     def probabilities(self, items: Any, progress: bool | None = None) -> Doubles:
-        """Of each label [N, C] for texts or vectors, in the order of `labels`."""
+        """Return the probability of each label [N, C] for texts or vectors, in the order of `labels`."""
         vectors_ND = _vectors(items, self.model, self.head.weights_CD.shape[1], progress)
         vectors_ND = unit(vectors_ND) if self.is_unit else vectors_ND
         return self.calibration.probabilities(self.head.logits(vectors_ND), self.is_multi_label)
 
     def predict(self, items: Any, threshold: float | None = None, progress: bool | None = None) -> list[Any]:
-        """The label of each text, None for none of them; with several labels a text, a list of those it has."""
+        """Return the label of each text, None for none of them; with several labels a text, a list of those it has."""
         if threshold is not None:  # before the work
             check_threshold(threshold)
         return self.answers(self.probabilities(items, progress), threshold)
 
     def answers(self, probabilities_NC: Doubles, threshold: float | None = None) -> list[Any]:
-        """What `predict` makes of probabilities."""
+        """Return the answers of `predict` for these probabilities."""
         least = self.threshold if threshold is None else check_threshold(threshold)
         return answers(probabilities_NC, self.labels, least, self.is_multi_label)
 
     def with_threshold(self, threshold: float) -> "Classifier":
-        """The same, answering from another probability on."""
+        """Return a copy that answers from another probability on."""
         return replace(self, threshold=check_threshold(threshold))
 
     def save(self, folder: str | os.PathLike[str], with_model: bool | None = None, replace: bool = False) -> None:
@@ -124,7 +124,7 @@ class Classifier:
         dtype: str | None = None,
         threads: int | None = None,
     ) -> "Classifier":
-        """What `save` wrote, with the model it was fitted on; another one raises ModelMismatch.
+        """Read what `save` wrote, with the model it was fitted on; another model raises ModelMismatch.
 
         Without a `model` its own is loaded, as `BiEncoder.load` does with `device`, `dtype` and `threads`.
         """
@@ -137,14 +137,14 @@ class Classifier:
 
 
 def check_threshold(threshold: float) -> float:
-    """The same number, if it is a probability."""
+    """Refuse a threshold that is not a probability; return it otherwise."""
     if not 0 <= threshold <= 1:
         raise InputError(f"A threshold is a probability, 0 to 1, not {threshold}.")
     return threshold
 
 
 def answers(probabilities_NC: Doubles, labels: tuple[Label, ...], threshold: float, is_multi_label: bool) -> list[Any]:
-    """Labels of rows by their probabilities; see `Classifier.predict`."""
+    """Return the labels of rows by their probabilities; see `Classifier.predict`."""
     if is_multi_label:
         has_NC = probabilities_NC >= threshold
         return [[label for label, has in zip(labels, row, strict=True) if has] for row in has_NC.tolist()]

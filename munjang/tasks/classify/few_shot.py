@@ -28,7 +28,7 @@ class Pairs:
 
 
 def make_pairs(targets_NC: Bools, num_pairs: int, seed: int = 0) -> Pairs:
-    """For each text `num_pairs` partners that share a label with it, and as many that share none.
+    """Draw `num_pairs` partners for each text that share a label with it, and as many that share none.
 
     The only text of a label has no partner of its own, texts that share a label with all others have none to be apart
     from; equal texts are the caller's business.
@@ -54,7 +54,7 @@ def make_pairs(targets_NC: Bools, num_pairs: int, seed: int = 0) -> Pairs:
 
 
 def fine_tune(model: BiEncoder, texts: list[str], targets_NC: Bools, config: TrainConfig, num_pairs: int) -> BiEncoder:
-    """A copy of the model that has learned from pairs; the model itself stays as it is."""
+    """Train a copy of the model on pairs; the model itself stays as it is."""
     pairs = make_pairs(targets_NC, num_pairs, config.seed)
     if not len(pairs.scores_P) or pairs.scores_P.max() == pairs.scores_P.min():
         missing = "share a label" if not pairs.scores_P.any() else "have different labels"
@@ -67,7 +67,7 @@ def fine_tune(model: BiEncoder, texts: list[str], targets_NC: Bools, config: Tra
 
 
 def copy_of(model: BiEncoder) -> BiEncoder:
-    """A model of its own, with the weights and settings of this one."""
+    """Copy a model with its weights and settings."""
     inner = replace(model.model, network=copy.deepcopy(model.network), tokenizer=copy.copy(model.tokenizer))
     threads = None if model._options is None else model._options[3]
     made = BiEncoder(inner, model.device, model.dtype, threads)
@@ -78,6 +78,6 @@ def copy_of(model: BiEncoder) -> BiEncoder:
 
 
 def _drawn(partners: Ints, number: int, random: np.random.Generator) -> Ints:
-    """So many of them, each once before any occurs twice."""
+    """Draw so many of them, each once before any occurs twice."""
     rounds = -(-number // len(partners))
     return np.concatenate([random.permutation(partners) for _ in range(rounds)])[:number]

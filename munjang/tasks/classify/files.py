@@ -30,7 +30,7 @@ def check_place(folder: Path, replace: bool) -> None:
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
     if not (folder / FACTS).is_file():
-        raise InputError(f"{folder} is there already and holds no classifier; choose another name.")
+        raise InputError(f"{folder} exists already and does not hold a classifier; choose another name.")
     if not replace:
         raise InputError(f"{folder} is there already; choose another name, or replace it (replace=True, --replace).")
 
@@ -47,7 +47,7 @@ def save(
 
 
 def load(folder: Path, model: BiEncoder | None, load_model: Loader) -> tuple[dict[str, Any], BiEncoder | None]:
-    """The fields of a classifier, and its model: the one given, in the folder, or where it was."""
+    """Return the fields of a classifier, and its model: the one given, in the folder, or where it was."""
     facts, numbers = _read(folder)
     if model is None and facts["fingerprint"] is not None:
         model = _model(folder, facts, load_model)
@@ -84,7 +84,7 @@ def _write(made: Path, fields: dict[str, Any], model: BiEncoder | None, with_mod
 
 
 def _place(model: BiEncoder | None) -> str | None:
-    """Where a model was loaded from: a folder by its full name, or a name."""
+    """Return where a model was loaded from: a folder's full path, or a name."""
     if model is None:
         return None
     return str(model._options[0]) if model._options else os.path.abspath(model.model.folder)
@@ -95,7 +95,9 @@ def _read(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         facts = json.loads((folder / FACTS).read_text(encoding="utf-8"))
         numbers = load_file(folder / NUMBERS)
     except FileNotFoundError as error:
-        raise CheckpointError(f"{folder} is no classifier: {Path(error.filename or FACTS).name} is missing.") from None
+        raise CheckpointError(
+            f"{folder} is not a classifier: {Path(error.filename or FACTS).name} is missing."
+        ) from None
     except (ValueError, SafetensorError) as error:
         raise CheckpointError(f"{folder} can't be read as a classifier ({error}); copy it again.") from None
     if not isinstance(facts, dict) or facts.get("format", 0) > FORMAT:

@@ -1,4 +1,4 @@
-"""Fitting a classifier: rows are held out in turn to choose, calibrate and report; then it learns from all of them.
+"""Fit a classifier: hold rows out in turn to choose, calibrate and report; then learn from all of them.
 
 N rows, D dimension, C classes.
 """
@@ -30,7 +30,7 @@ MULTI_LABEL_THRESHOLD = 0.5  # of the probability that a text has one of several
 
 @dataclass(frozen=True)
 class Fitted:
-    """What a classifier is made of, and what was found out on held-out rows."""
+    """The parts of a classifier, and its report on held-out rows."""
 
     head: Head
     calibration: Calibration
@@ -97,7 +97,7 @@ def fit_all(
 
 
 def _check_threshold(targets: Targets, config: ClassifyConfig, fold_N: Ints, others: Any) -> None:
-    """What decides the threshold needs rows to decide with; refused now, not ignored later."""
+    """Refuse settings of the threshold that need rows which are not there."""
     if others is None and config.min_accuracy is None:
         return
     given = "min_accuracy" if others is None else "others"
@@ -123,7 +123,7 @@ def _held_out(
     costs: tuple[float, ...],
     progress: bool | None,
 ) -> dict[float, Doubles]:
-    """Logits of held-out rows; few_shot trains an encoder without them, as one that has seen them would flatter."""
+    """Return the logits of held-out rows; few_shot trains an encoder without them too."""
     found = {cost: np.full(targets.has_NC.shape, np.nan) for cost in costs}
     folds = np.unique(fold_N[fold_N != NO_FOLD]).tolist()
     with Progress(len(folds), "held-out parts", progress) as bar:

@@ -21,7 +21,7 @@ class Head:
     bias_C: Floats
 
     def logits(self, vectors_ND: Floats) -> Doubles:
-        """How much speaks for each class."""
+        """Return the score of each class."""
         return (vectors_ND @ self.weights_CD.T + self.bias_C).astype(np.float64)
 
 
@@ -32,7 +32,7 @@ def fit(
     is_multi_label: bool = False,
     start: Head | None = None,
 ) -> Head:
-    """Logistic regression as scikit-learn's: one over all classes, or one for each where a row may have several.
+    """Fit scikit-learn's logistic regression: one over all classes, or one for each where a row may have several.
 
     `start` is a head for another cost, from which it is reached sooner.
     """
@@ -43,7 +43,7 @@ def fit(
 
 
 def fold_rows(targets_NC: Bools, num_folds: int, seed: int = 0) -> Ints:
-    """The fold in which each row is held out, every class spread evenly; NO_FOLD for the only row of a class.
+    """Choose the fold in which each row is held out, every class spread evenly; NO_FOLD for the only row of a class.
 
     A row of several labels is counted as one of its rarest.
     """
@@ -66,7 +66,7 @@ def fold_rows(targets_NC: Bools, num_folds: int, seed: int = 0) -> Ints:
 def held_out_logits(
     vectors_ND: Floats, targets_NC: Bools, fold_N: Ints, costs: Sequence[float], is_multi_label: bool = False
 ) -> dict[float, Doubles]:
-    """For each cost, logits of the rows by heads that have not seen them; NaN for rows that are never held out."""
+    """Return for each cost the logits by heads that have not seen the rows; NaN for rows that are never held out."""
     found = {cost: np.full(targets_NC.shape, np.nan) for cost in costs}
     for fold in np.unique(fold_N[fold_N != NO_FOLD]):
         held_N = fold_N == fold
@@ -78,13 +78,13 @@ def held_out_logits(
 
 
 def best_cost(logits: dict[float, Doubles], targets_NC: Bools, is_multi_label: bool = False) -> float:
-    """The cost whose held-out logits give the most right answers; the lowest of several that are as good."""
+    """Return the cost whose held-out logits give the most right answers; the lowest of equally good ones."""
     right = {cost: right_answers(each, targets_NC, is_multi_label) for cost, each in logits.items()}
     return max(right, key=lambda cost: (right[cost], -cost))
 
 
 def right_answers(logits_NC: Doubles, targets_NC: Bools, is_multi_label: bool = False) -> int:
-    """Rows of the right class; with several labels a row, labels that are rightly given or not."""
+    """Count rows of the right class; with several labels a row, labels that are rightly given or left out."""
     known = ~np.isnan(logits_NC).any(1)
     if is_multi_label:
         return int(np.sum((logits_NC[known] > 0) == targets_NC[known]))

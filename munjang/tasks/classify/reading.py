@@ -14,7 +14,7 @@ MAX_LISTED = 10
 def read_labelled(
     paths: Sequence[str], column: str | None = None, label_column: str | None = None, separator: str | None = None
 ) -> tuple[list[str], list[Any]]:
-    """Texts and labels of tables, columns by their names where not given.
+    """Read texts and labels from tables; columns that are not named are found by their usual names.
 
     A label is a name or a whole number; with `separator`, or where a .jsonl or .parquet has lists, several of them.
     """

@@ -1,4 +1,4 @@
-"""How good a classifier's probabilities are on rows whose labels are known.    N rows, C classes."""
+"""Measure a classifier's probabilities on rows whose labels are known.    N rows, C classes."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from munjang.types import Bools, Doubles
 
 
 def confidences(probabilities_NC: Doubles, has_NC: Bools, is_multi_label: bool) -> tuple[Doubles, Bools]:
-    """How sure each answer is, and whether it is right; of several labels a row, each is an answer."""
+    """Return the confidence of each answer and whether it is right; of several labels a row, each is an answer."""
     if is_multi_label:
         return probabilities_NC.ravel(), has_NC.ravel()
     return probabilities_NC.max(1), np.take_along_axis(has_NC, probabilities_NC.argmax(1)[:, None], 1)[:, 0]
@@ -21,7 +21,7 @@ def confidences(probabilities_NC: Doubles, has_NC: Bools, is_multi_label: bool) 
 def measure(
     probabilities_NC: Doubles, has_NC: Bools, is_multi_label: bool = False, threshold: float = 0.0
 ) -> dict[str, Any]:
-    """Accuracy of the most probable labels and of the answers from `threshold` on, calibration, confusion.
+    """Measure accuracy of the most probable labels and of the answers from `threshold` on, calibration, confusion.
 
     A row that has no label of these is never right. With several labels a row, it is right where all of them are.
     """
@@ -50,7 +50,7 @@ def measure(
 
 
 def truth_table(labels: Sequence[Label], truth: Sequence[Any]) -> Bools:
-    """Which of the labels each row has, by name: 3 and "3" are the same, as a .csv has only texts."""
+    """Return which of the labels each row has, by name: 3 and "3" are equal, as a .csv has only texts."""
     place = {str(label): at for at, label in enumerate(labels)}
     has_NC = np.zeros((len(truth), len(labels)), bool)
     for row, value in enumerate(truth):
@@ -61,5 +61,5 @@ def truth_table(labels: Sequence[Label], truth: Sequence[Any]) -> Bools:
 
 
 def as_rows(bins: Sequence[calibration.Bin]) -> list[list[float]]:
-    """Bins as JSON holds them."""
+    """Turn bins into records for JSON."""
     return [[each.count, each.confidence, each.accuracy] for each in bins]

@@ -1,4 +1,4 @@
-"""Labels as people give them, as a table of yes and no: one a text, or a list of them a text.    N rows, C classes."""
+"""Turn labels, one or several a text, into a table of yes and no.    N rows, C classes."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Targets:
 
 
 def read_labels(labels: Iterable[Any], num_rows: int) -> Targets:
-    """A name or whole number for each row; or a list of them, maybe empty, where a row may have several.
+    """Read a name or whole number for each row; or a list of them, maybe empty, where a row may have several.
 
     >>> read_labels(["spam", "ham", "spam"], 3).names
     ('ham', 'spam')

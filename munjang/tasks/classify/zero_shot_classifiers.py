@@ -46,7 +46,7 @@ def zero_shot(
     temperature: float = TEMPERATURE,
     examples: tuple[Any, Sequence[Label]] | None = None,
 ) -> Classifier:
-    """A classifier whose weights are the vectors of the labels' descriptions: one each, or the mean of several.
+    """Make a classifier whose weights are the vectors of the labels' descriptions: one each, or the mean of several.
 
     `template` stands around each description, as "a question about {}". `examples`, texts and their labels, set the
     temperature.
@@ -90,7 +90,7 @@ class NliClassifier:
         is_multi_label: bool = False,
         threshold: float | None = None,
     ) -> "NliClassifier":
-        """`template` None: a sentence in English, or in Korean for a label in Hangul."""
+        """Make a classifier; `template` None takes an English sentence, or a Korean one for labels in Hangul."""
         entailment_column(scorer)
         described = describe(labels, "{}")
         for name, texts in described.items():
@@ -103,7 +103,7 @@ class NliClassifier:
         return cls(tuple(described), tuple(hypotheses), scorer, is_multi_label, least)
 
     def probabilities(self, texts: Any, progress: bool | None = None) -> Doubles:
-        """Of each label [N, C]: entailment against all other labels, or, with several labels a text, against not."""
+        """Return the probability of each label [N, C]: against all others, or, with several labels, against not."""
         rows = as_texts(texts)
         pairs = [(text, hypothesis) for text in rows for hypothesis in self.hypotheses]
         if not pairs:
@@ -117,13 +117,13 @@ class NliClassifier:
         return calibration.none(len(self.labels)).probabilities(logits_NC, self.is_multi_label)
 
     def predict(self, texts: Any, threshold: float | None = None, progress: bool | None = None) -> list[Any]:
-        """As `Classifier.predict`."""
+        """Return the label of each text, as `Classifier.predict` does."""
         least = self.threshold if threshold is None else check_threshold(threshold)
         return answers(self.probabilities(texts, progress), self.labels, least, self.is_multi_label)
 
 
 def describe(labels: Descriptions, template: str) -> dict[str, list[str]]:
-    """The descriptions of each label; a label without one describes itself."""
+    """Return the descriptions of each label; a label without one describes itself."""
     if "{}" not in template:
         raise InputError(f"The template needs a place for the description, {{}}: {template!r:.60}.")
     if isinstance(labels, str) or not isinstance(labels, Iterable):
@@ -142,7 +142,7 @@ def describe(labels: Descriptions, template: str) -> dict[str, list[str]]:
 
 
 def entailment_column(scorer: CrossEncoder) -> int:
-    """Which output says that the second text follows from the first."""
+    """Return the output that says that the second text follows from the first."""
     if scorer.num_labels == 1:
         return 0
     names = {int(place): str(name).lower() for place, name in (scorer.model.config.get("id2label") or {}).items()}

@@ -36,7 +36,7 @@ class Clustering:
     num_clusters: int
 
     def members(self, label: int) -> Ints:
-        """The rows of a cluster."""
+        """Return the rows of a cluster."""
         return np.flatnonzero(self.labels_N == label)
 
 

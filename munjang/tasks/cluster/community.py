@@ -25,7 +25,7 @@ def communities(
     device: str | None = None,
     progress: bool | None = None,
 ) -> list[list[int]]:
-    """Groups of at least `min_size` places, the largest first; the first of each is its centre, then the nearest to it.
+    """Find groups of at least `min_size` texts, the largest first: the centre's index, then those of the nearest to it.
 
     All of a group have a cosine of at least `threshold` with the centre. Texts in no group are in none of the lists.
     """
@@ -39,7 +39,7 @@ def communities(
 
 
 def communities_of(graph: Graph, min_size: int, is_own_N: Bools | None = None) -> list[list[int]]:
-    """The communities of a graph of neighbours."""
+    """Find the communities of a graph of neighbours."""
     sizes_N = np.diff(graph.starts) + (1 if is_own_N is None else is_own_N)
     centres = np.flatnonzero(sizes_N >= min_size)
     is_taken = np.zeros(len(graph), bool)

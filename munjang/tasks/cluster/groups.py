@@ -1,4 +1,4 @@
-"""What a cluster is about: its most typical texts and its own words.    N rows, D dimension."""
+"""Describe clusters by their most typical texts and their own words.    N rows, D dimension."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Group:
 
 
 def typical(vectors_MD: Floats) -> Ints:
-    """Places from the most typical on: by the mean cosine with all others, which is that with their centre."""
+    """Order rows from the most typical on: by the mean cosine with all others, which is that with their centre."""
     centre_D = vectors_MD.mean(0, dtype=np.float64).astype(np.float32)
     return np.argsort(-(vectors_MD @ centre_D), kind="stable")
 
@@ -38,7 +38,7 @@ def groups_of(
     num_keywords: int = 8,
     progress: bool | None = False,
 ) -> list[Group]:
-    """Every cluster with its representatives and, where there are texts, the words that tell it from the others.
+    """Describe every cluster by its representatives and, where there are texts, by the words that set it apart.
 
     Korean texts give nouns. The vectors are those of all texts, in the order that was clustered.
     """

@@ -34,7 +34,7 @@ def find_candidates(
     min_texts: int = 1,
     progress: bool | None = False,
 ) -> Candidates:
-    """All phrases of `ngrams` words; a phrase in fewer than `min_texts` texts is left out.
+    """Find all phrases of `ngrams` words that at least `min_texts` texts have.
 
     Words are scikit-learn's (CountVectorizer), stop words removed before phrases are made. Korean phrases are of nouns
     without their particles: 대한민국의 수도는 gives 대한민국, 수도 and, of two words, 대한민국의 수도.
@@ -54,7 +54,7 @@ def find_candidates(
 def given_candidates(
     texts: Sequence[str], candidates: Sequence[str] | Sequence[Sequence[str]], stop_words: str | Collection[str]
 ) -> Candidates:
-    """Given ones: a list for every text is taken as it is; one list for all, where a text says the phrase."""
+    """Take given phrases: a list for every text as it is, or of one list for all those that each text has."""
     if isinstance(candidates, str):
         raise InputError(f"The candidates should be a list of phrases, not one string, {candidates!r:.60}.")
     if not len(candidates) and len(texts):
@@ -76,7 +76,7 @@ def phrases_of(
     cut: str = "auto",
     progress: bool | None = False,
 ) -> Iterator[list[str]]:
-    """The phrases of each text, as often as it says them."""
+    """Return the phrases of each text, as often as it has them."""
     if cut not in CUTS:
         raise unknown("way to cut texts", cut, CUTS)
     texts = composed(texts)
@@ -115,7 +115,7 @@ def _noun_phrases(row: list[Noun], ngrams: tuple[int, int], ignored: frozenset[s
 
 
 def _spoken(texts: Sequence[str], wanted: list[str], ignored: frozenset[str]) -> Candidates:
-    """Which texts say which phrases, in any case; KeyBERT finds only those in lower case and without stop words."""
+    """Find which texts have which phrases, in any case; KeyBERT finds only lower case without stop words."""
     by_words: dict[str, list[str]] = defaultdict(list)
     as_written: list[tuple[str, str, re.Pattern[str]]] = []
     for phrase, key in zip(wanted, map(_folded, composed(wanted)), strict=True):
@@ -139,7 +139,7 @@ def _folded(text: str) -> str:
 
 
 def edges(phrase: str) -> tuple[str, str]:
-    """What may stand before and after a phrase, as patterns: it is not inside a word, but particles may follow.
+    """Return patterns of what may stand before and after a phrase: no part of a word, but particles may follow.
 
     장에 is not in 시장에 and cat not in category; 장에 is in 장에서 and SNS in SNS를.
     """

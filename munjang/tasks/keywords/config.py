@@ -20,7 +20,7 @@ class KeywordConfig:
     cut: Literal["auto", "words", "nouns"] = option(
         "candidates: words, Korean nouns, or (auto) nouns where a text has Hangul", "auto"
     )
-    stop_words: str | Collection[str] = option("words that are no candidates: english or none", "english")
+    stop_words: str | Collection[str] = option("words that candidates leave out: english or none", "english")
     min_texts: int = option("leave out candidates that fewer texts have", 1)
     pick: Literal["nearest", "mmr", "max_sum"] = option(
         "the nearest; or near and unlike each other: by maximal marginal relevance, or max-sum distance", "nearest"

@@ -44,7 +44,7 @@ def keywords(
     vectors: Any = None,
     progress: bool | None = None,
 ) -> list[list[Keyword]]:
-    """The keywords of each text, the best first; a text of only stop words has none.
+    """Find the keywords of each text, the best first; a text of only stop words has none.
 
     Every distinct candidate is encoded once, however many texts have it. `candidates` are given instead of found: one
     list for all texts, or one for each. `seeds` pull keywords towards them, for all texts or for each. `vectors` are
@@ -67,7 +67,7 @@ def keywords(
 def pick_keywords(
     found: Candidates, texts_ND: Floats, phrases_CD: Floats, config: KeywordConfig, progress: bool | None = False
 ) -> list[list[Keyword]]:
-    """Keywords from unit vectors of texts and of candidates.    N texts, C candidates, D dimension."""
+    """Pick keywords by the unit vectors of texts and of candidates.    N texts, C candidates, D dimension."""
     rows = []
     with Progress(len(texts_ND), "picking keywords", enabled=progress) as counter:
         for text_D, places in zip(texts_ND, found.of_texts, strict=True):

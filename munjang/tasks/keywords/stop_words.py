@@ -32,7 +32,7 @@ LISTS: dict[str, frozenset[str]] = {"english": ENGLISH, "none": frozenset()}
 
 
 def stop_words_of(given: str | Collection[str]) -> frozenset[str]:
-    """A list by its name, or the words that are given.
+    """Return a list by its name, or the given words.
 
     >>> "the" in stop_words_of("english"), "the" in stop_words_of(["a"])
     (True, False)

@@ -1,4 +1,4 @@
-"""The best pairs of all, kept while they come: the floor rises as the store fills.    P pairs."""
+"""Keep the best pairs as they come; the floor rises as the store fills.    P pairs."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ NO_PAIRS = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32
 
 
 class Best:
-    """At least the `max_pairs` best pairs that were added; below `floor` none is needed any more.
+    """Keeps at least the `max_pairs` best of the added pairs; none below `floor` is needed any more.
 
     `max_neighbours`: a pair counts only if it is among so many of the best of one of its rows.
     """
@@ -21,7 +21,7 @@ class Best:
         self._limit = 2 * max_pairs + 100_000
 
     def add(self, rows_P: Ints, columns_P: Ints, scores_P: Floats) -> None:
-        """Take some pairs; when too many are held, the worst go and the floor rises."""
+        """Add pairs; when too many are held, drop the worst and raise the floor."""
         if len(rows_P):
             is_kept = scores_P >= self.floor  # it may have risen since they were looked for
             self._parts.append((rows_P[is_kept], columns_P[is_kept], scores_P[is_kept]))
@@ -32,7 +32,7 @@ class Best:
             self._limit = 2 * max(self.max_pairs, self._num_held) + 100_000
 
     def found(self) -> tuple[Ints, Ints, Floats]:
-        """The best pairs so far, best first; of equal ones the first rows."""
+        """Return the best pairs so far, best first; of equal ones the first rows."""
         rows, columns, scores = self._held()
         if self.max_neighbours is not None:
             is_near = self._near(rows, columns, scores).any(0)
@@ -55,7 +55,9 @@ class Best:
         return held
 
     def _raise_floor_of_near(self) -> tuple[Ints, Ints, Floats]:
-        """A better pair may push two that are held out of their rows' best, so their number says nothing.
+        """Raise the floor where pairs must be among the best of their rows.
+
+        A better pair may push two that are held out of their rows' best, so their number says nothing.
 
         But the places among the best of a row, once filled, stay filled with scores as good, and a pair fills two at
         most: as many pairs as half of the filled places will be left.
@@ -72,7 +74,7 @@ class Best:
         return rows[is_kept], columns[is_kept], scores[is_kept]
 
     def _near(self, rows: Ints, columns: Ints, scores: Floats) -> Bools:
-        """Whether each pair is among the best of its row, and of its column; it stays so while worse ones go."""
+        """Tell whether each pair is among the best of its row, and of its column; it stays so while worse ones go."""
         assert self.max_neighbours is not None
         if self.is_self:
             ends, others = np.concatenate([rows, columns]), np.concatenate([columns, rows])
@@ -82,12 +84,12 @@ class Best:
 
 
 def _above(score: np.floating) -> float:
-    """The next floor: a pair of equal score would not be better than what there is."""
+    """Return the next floor: a pair of equal score would not be better than those there are."""
     return float(np.nextafter(score, np.float32(np.inf)))
 
 
 def _rank(ends_P: Ints, others_P: Ints, scores_P: Floats) -> Ints:
-    """The place of each pair among those with the same end, by score, then by the other end."""
+    """Rank each pair among those with the same end, by score, then by the other end."""
     order = np.lexsort((others_P, -scores_P, ends_P))
     ordered = ends_P[order]
     is_first = np.ones(len(order), bool)

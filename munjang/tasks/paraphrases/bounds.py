@@ -39,12 +39,12 @@ class Bounds:
 
 
 def exact(a_AD: Tensor, b_BD: Tensor) -> Bounds:
-    """The vectors as they are."""
+    """Take the vectors as they are."""
     return Bounds(a_AD, b_BD, 0.0, True)
 
 
 def bounds(a_AD: Tensor, b_BD: Tensor, floor: float) -> Bounds:
-    """The cheapest bounds for finding the pairs that score at least `floor`."""
+    """Return the cheapest bounds for finding the pairs that score at least `floor`."""
     dimension = a_AD.shape[1]
     is_small = min(len(a_AD), len(b_BD)) < NUM_SAMPLE_ROWS or len(a_AD) * len(b_BD) < MIN_SCORES_FOR_BOUNDS
     if floor <= 0 or not math.isfinite(floor) or dimension < 2 * COLUMN_STEP or is_small:
@@ -62,7 +62,7 @@ def bounds(a_AD: Tensor, b_BD: Tensor, floor: float) -> Bounds:
 
 
 def _columns(a_AD: Tensor, b_BD: Tensor, turn_DD: Tensor, floor: float, relative_cost: float) -> tuple[int, float]:
-    """How wide the head should be, and what a pair costs then, in products of one column in float32."""
+    """Choose the columns of the head, and return the cost of a pair in products of one column in float32."""
     random = np.random.default_rng(0)
     a, b = (
         side[torch.from_numpy(random.permutation(len(side))[:NUM_SAMPLE_ROWS]).to(side.device)] @ turn_DD
@@ -81,7 +81,7 @@ def _columns(a_AD: Tensor, b_BD: Tensor, turn_DD: Tensor, floor: float, relative
 
 
 def _turn(a_AD: Tensor, b_BD: Tensor) -> Tensor:
-    """Directions by how much of the lengths they hold, the most first."""
+    """Return directions by how much of the lengths they hold, the most first."""
     sides = (a_AD,) if b_BD is a_AD else (a_AD, b_BD)
     samples = [side[:: max(len(side) // NUM_BASIS_ROWS, 1)].cpu().double() for side in sides]
     moments_DD = sum((each.T @ each for each in samples), torch.zeros((), dtype=torch.float64))
@@ -89,7 +89,7 @@ def _turn(a_AD: Tensor, b_BD: Tensor) -> Tensor:
 
 
 def _short(vectors_ND: Tensor, head_DH: Tensor) -> Tensor:
-    """The head, and the length of the tail; a hair more than that, as it is a difference of rounded numbers."""
+    """Return the head and the length of the tail, which is raised a little: it is a difference of rounded numbers."""
     columns = head_DH.shape[1]
     short = torch.empty(len(vectors_ND), columns + 1, device=vectors_ND.device)
     for start in range(0, len(vectors_ND), 65_536):
@@ -106,7 +106,7 @@ def _squares(vectors_ND: Tensor) -> Tensor:
 
 
 def _dtype(vectors: Tensor) -> tuple[torch.dtype, float]:
-    """The type of the short rows, and what a product in it costs, with float32 as 1: some processors have bfloat16."""
+    """Choose the dtype of the short rows, and return the cost of a product relative to float32."""
     if vectors.device.type != "cpu":
         return torch.bfloat16, 0.25
     taken: dict[torch.dtype, float] = {}

@@ -23,7 +23,7 @@ BLOCK_ROWS = 16_384  # vectors whose cells are found at once
 
 
 def cell_tiles(a: Tensor, b: Tensor, num_probes: int = NUM_PROBES) -> Plan:
-    """Tiles of the vectors of `a` that look into a cell and the vectors of `b` in that cell, for every cell."""
+    """Plan a tile for every cell: the vectors of `a` that look into it, and the vectors of `b` in it."""
     num_cells = max(1, min(2 ** round(math.log2(1.5 * math.sqrt(len(b)))), len(b)))
     chosen = np.random.default_rng(0).permutation(len(b))[:num_cells]
     centres_KD = torch.unique(b[torch.from_numpy(np.sort(chosen)).to(b.device)], dim=0)
@@ -46,7 +46,7 @@ def cell_tiles(a: Tensor, b: Tensor, num_probes: int = NUM_PROBES) -> Plan:
     num_scores = int((np.diff(first_member) * np.diff(first_looker)).sum())
 
     def wanted(i: Ints, j: Ints) -> Bools:
-        """Once, though a pair may be found from both of its ends."""
+        """Count a pair once, though it may be found from both of its ends."""
         is_found_there = (looks_AP[j] == home_B[i][:, None]).any(1)
         return (i < j) | ((i > j) & ~is_found_there)
 
@@ -54,7 +54,7 @@ def cell_tiles(a: Tensor, b: Tensor, num_probes: int = NUM_PROBES) -> Plan:
 
 
 def _nearest(vectors: Tensor, centres_KD: Tensor, count: int) -> Ids:
-    """The cells whose centres are nearest to each vector, by Euclidean distance."""
+    """Return the cells whose centres are nearest to each vector, by Euclidean distance."""
     half_K = (centres_KD * centres_KD).sum(1) / 2
     found = np.empty((len(vectors), count), np.int32)
     for start in range(0, len(vectors), BLOCK_ROWS):
@@ -64,6 +64,6 @@ def _nearest(vectors: Tensor, centres_KD: Tensor, count: int) -> Ids:
 
 
 def _by_cell(cells: Ints, num_cells: int) -> tuple[Ints, Ints]:
-    """Places in the order of their cells, and where each cell begins."""
+    """Return rows in the order of their cells, and where each cell begins."""
     order = np.argsort(cells, kind="stable")
     return order, np.concatenate([[0], np.cumsum(np.bincount(cells, minlength=num_cells))])

@@ -1,4 +1,4 @@
-"""Paraphrase mining: the most similar pairs of one set of texts, or between two.    A and B rows, D dimension, P pairs.
+"""Paraphrase mining: find the most similar pairs in one set of texts or two.    A and B rows, D dimension, P pairs.
 
 >>> from munjang import BiEncoder
 >>> from munjang.tasks.paraphrases import paraphrases
@@ -37,7 +37,7 @@ MIN_SCORES_FOR_GUESS = 4_000_000  # below, all pairs are looked at
 
 
 class Pair(NamedTuple):
-    """Two texts by their places, and how similar they are."""
+    """Two texts by their indices, and how similar they are."""
 
     score: float
     first: int
@@ -46,7 +46,7 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True)
 class Pairs:
-    """Pairs as three columns, the best first; iterating gives `Pair`s. In one set the first place is the lower one."""
+    """Pairs as three columns, the best first; iterating gives `Pair`s. In one set the first index is the lower one."""
 
     scores_P: Floats
     first_P: Ints
@@ -71,7 +71,7 @@ def paraphrases(
     device: str | None = None,
     progress: bool | None = None,
 ) -> Pairs:
-    """The pairs of texts with the highest cosine, of one set or between two; ready vectors are taken as well.
+    """Find the pairs of texts with the highest cosine, in one set or between two; ready vectors work too.
 
     `max_neighbours`: a pair counts only if it is among so many of the nearest of one of its texts; so a text that
     occurs a thousand times can't fill the list. `is_exact` None: every pair is looked at, unless there are so many
@@ -92,7 +92,7 @@ def mine(
     device: str | None = None,
     progress: bool | None = None,
 ) -> Pairs:
-    """`paraphrases` of rows as they are, by inner product."""
+    """Find the pairs of rows with the highest inner product; see `paraphrases`."""
     if max_pairs < 1 or (max_neighbours is not None and max_neighbours < 1):
         raise InputError(f"max_pairs and max_neighbours must be at least 1, not {max_pairs} and {max_neighbours}.")
     if min_score is not None and not math.isfinite(min_score):
@@ -166,12 +166,12 @@ def pairs_of_neighbours(
 
 
 def prepared(a: Tensor, b: Tensor, floor: float, is_exact: bool | None) -> tuple[Bounds, Plan]:
-    """What a scan for the pairs above a floor needs."""
+    """Prepare a scan for the pairs above a floor: the bounds, and the tiles to look at."""
     return apart(lambda: (bounds(a, b, floor), _plan(a, b, is_exact)))
 
 
 def _plan(a: Tensor, b: Tensor, is_exact: bool | None) -> Plan:
-    """Every pair, or those of neighbouring cells where there are too many."""
+    """Plan to look at every pair, or at those of neighbouring cells where there are too many."""
     limit = MAX_EXACT_SCORES.get(a.device.type, MAX_EXACT_SCORES_GPU)
     num_scores = len(a) * len(b) // (2 if a is b else 1)
     if is_exact or (is_exact is None and num_scores <= limit):
@@ -180,7 +180,7 @@ def _plan(a: Tensor, b: Tensor, is_exact: bool | None) -> Plan:
 
 
 def _guess(a: Tensor, b: Tensor, expected: float, max_neighbours: int | None) -> float:
-    """A score that about so many pairs reach, from the scores of some rows; minus infinity: all pairs, or nearly."""
+    """Guess from some rows a score that about so many pairs reach; minus infinity means nearly all pairs."""
     num_scores = len(a) * len(b) // (2 if a is b else 1)
     if num_scores <= MIN_SCORES_FOR_GUESS or expected >= num_scores:
         return -math.inf

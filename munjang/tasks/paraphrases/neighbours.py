@@ -40,16 +40,16 @@ class Graph:
         return len(self.starts) - 1
 
     def of(self, row: int) -> Ints:
-        """The neighbours of a row, without itself."""
+        """Return the neighbours of a row, without itself."""
         return self.neighbours_E[self.starts[row] : self.starts[row + 1]]
 
     def scores_of(self, row: int) -> Floats:
-        """How close they are."""
+        """Return the scores of a row's neighbours."""
         return self.scores_E[self.starts[row] : self.starts[row + 1]]
 
 
 class _All:
-    """Every pair above a fixed floor."""
+    """Keeps every pair above a fixed floor."""
 
     def __init__(self, floor: float) -> None:
         self.floor = floor
@@ -72,7 +72,7 @@ def pairs_above(
     device: str | None = None,
     progress: bool | None = None,
 ) -> tuple[Ints, Ints, Floats]:
-    """Every pair of rows, of one set or between two, whose inner product reaches the threshold, in no order."""
+    """Find every pair of rows, in one set or between two, whose inner product reaches the threshold, in no order."""
     if not math.isfinite(threshold):
         raise InputError(f"The threshold must be a number, not {threshold}.")
     found, where = _All(threshold - MAX_ROUNDING), pick_device(device)
@@ -87,7 +87,7 @@ def pairs_above(
 
 
 def graph_of(rows: Ints, columns: Ints, scores: Floats, num_rows: int) -> Graph:
-    """The pairs of one set seen from both of their ends."""
+    """Build the graph of one set's pairs, seen from both of their ends."""
     ends = np.concatenate([rows, columns])
     others = np.concatenate([columns, rows])
     both = np.concatenate([scores, scores])
@@ -103,12 +103,12 @@ def neighbours(
     device: str | None = None,
     progress: bool | None = None,
 ) -> Graph:
-    """The neighbours of each row: all others whose inner product with it is at least the threshold."""
+    """Find the neighbours of each row: all others whose inner product with it is at least the threshold."""
     return graph_of(*pairs_above(vectors_ND, None, threshold, is_exact, device, progress), len(vectors_ND))
 
 
 def components(graph: Graph) -> Ints:
-    """A number for each row, the same for rows that a path of neighbours joins; in the order of their first rows."""
+    """Number the connected components, in the order of their first rows, and return that of each row."""
     ends = np.repeat(np.arange(len(graph)), np.diff(graph.starts))
     label = np.arange(len(graph))
     while True:

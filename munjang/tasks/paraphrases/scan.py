@@ -1,4 +1,4 @@
-"""Every pair of rows that scores at least a floor, found tile by tile.    A and B rows, D dimension, P pairs.
+"""Find every pair of rows that scores at least a floor, tile by tile.    A and B rows, D dimension, P pairs.
 
 Scores are inner products; for cosine the rows have length one. Memory: the vectors, their bounds and a tile a thread.
 """
@@ -29,12 +29,12 @@ Wanted = Callable[[Ints, Ints], Bools]  # which of these pairs count
 
 
 class Sink(Protocol):
-    """What takes the pairs. `floor` may rise while they come."""
+    """Takes the pairs; `floor` may rise while they come."""
 
     floor: float
 
     def add(self, rows_P: Ints, columns_P: Ints, scores_P: Floats) -> None:
-        """Take some pairs that score at least the floor."""
+        """Take pairs that score at least the floor."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Plan:
 
 
 def all_tiles(num_a: int, num_b: int, is_self: bool, device: torch.device) -> Plan:
-    """Every row against every row; of a set with itself only the half above the diagonal."""
+    """Plan every row against every row; of a set with itself only the half above the diagonal."""
     height, breadth = TILE_SHAPE.get(device.type, GPU_TILE_SHAPE)
 
     def tiles() -> Iterator[tuple[Part, Part]]:
@@ -129,12 +129,12 @@ class Room:
         self.is_found = np.empty(height * breadth if like.device.type == "cpu" else 0, bool)
 
     def product(self, a_RH: Tensor, b_CH: Tensor) -> Tensor:
-        """Every row times every row, which holds until the next."""
+        """Multiply every row with every row; the result holds until the next call."""
         shape = (len(a_RH), len(b_CH))
         return torch.mm(a_RH, b_CH.T, out=self.products[: shape[0] * shape[1]].view(shape))
 
     def places(self, scores: Tensor, floor: float) -> Ints:
-        """Where, counted row by row, a matrix is at least `floor`."""
+        """Return the flat indices where a matrix is at least `floor`."""
         if scores.device.type != "cpu":
             return torch.nonzero((scores >= floor).reshape(-1))[:, 0].cpu().numpy()
         flat, is_found = scores.reshape(-1), self.is_found[: scores.numel()]
@@ -148,7 +148,7 @@ class Room:
 
 
 def pair_scores(a_AD: Tensor, b_BD: Tensor, rows_P: Ints, columns_P: Ints) -> Floats:
-    """The scores of these pairs."""
+    """Return the scores of these pairs."""
     scores = np.empty(len(rows_P), np.float32)
     block_pairs = BLOCK_PAIRS.get(a_AD.device.type, GPU_BLOCK_PAIRS)
     for start in range(0, len(rows_P), block_pairs):

@@ -28,9 +28,9 @@ def bitext(
     device: str | None = None,
     progress: bool | None = None,
 ) -> Pairs:
-    """Pairs of a text and its translation, the surest first; each text is in one pair at most.
+    """Find pairs of a text and its translation, the surest first; each text is in one pair at most.
 
-    The score is the margin, no cosine: 1 is a pair no closer than other neighbours; from 1.06 on most are translations.
+    The score is the margin, not a cosine: 1 is no closer than other neighbours; from 1.06 on most are translations.
     """
     if num_neighbours < 1:
         raise InputError(f"num_neighbours must be at least 1, not {num_neighbours}.")
@@ -52,7 +52,7 @@ def bitext(
 
 
 def _one_each(first: Ints, second: Ints, margins: Floats, min_score: float | None) -> Pairs:
-    """Of all candidates the best, then the best of texts that are still free, and so on."""
+    """Take the best pair, then the best of texts that are still free, and so on."""
     used_first, used_second, kept = set[int](), set[int](), []
     for place in np.lexsort((second, first, -margins)).tolist():
         if min_score is not None and margins[place] < min_score:

@@ -35,13 +35,13 @@ class Catalogue(Protocol):
 
     @property
     def model(self) -> BiEncoder | None:
-        """What made the vectors; None where it is not known."""
+        """The model that made the vectors; None where it is not known."""
 
     def vectors(self, ids: Sequence[str]) -> Floats:
-        """Unit vectors of these items; an unknown id is an InputError."""
+        """Return the unit vectors of these items; an unknown id is an InputError."""
 
     def candidates(self, wanted_LD: Floats, relevance: Relevance, number: int) -> Candidates:
-        """So many of the most relevant items, or a few more."""
+        """Return so many of the most relevant items, or a few more."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Items:
     def of_texts(
         cls, texts: Any, model: BiEncoder, ids: Iterable[Any] | None = None, progress: bool | None = None
     ) -> "Items":
-        """Items that are texts; ids None: their places, from "0"."""
+        """Make items of texts; ids None numbers them from "0"."""
         rows = as_texts(texts)
         return cls.of_vectors(model.encode_document(rows, progress=progress), ids, rows, model)
 
@@ -69,7 +69,7 @@ class Items:
         texts: Sequence[str] | None = None,
         model: BiEncoder | None = None,
     ) -> "Items":
-        """Items whose vectors are ready; `model` is needed for needs in words."""
+        """Make items of ready vectors; needs in words need the `model`."""
         vectors_ND = check_vectors(vectors, "items")
         names = [str(place) for place in range(len(vectors_ND))] if ids is None else [str(id) for id in ids]
         if not len(vectors_ND):
@@ -84,7 +84,7 @@ class Items:
         return cls(names, unit(vectors_ND), texts or [""] * len(names), model)
 
     def vectors(self, ids: Sequence[str]) -> Floats:
-        """Unit vectors of these items."""
+        """Return the unit vectors of these items."""
         place = {id: row for row, id in enumerate(self.ids)}
         for id in ids:
             if id not in place:
@@ -92,7 +92,7 @@ class Items:
         return self.vectors_ND[[place[id] for id in ids]]
 
     def candidates(self, wanted_LD: Floats, relevance: Relevance, number: int) -> Candidates:
-        """The most relevant, exactly."""
+        """Return the most relevant items, exactly."""
         rows = top_k(relevance(self.vectors_ND), number).tolist()
         return Candidates([self.ids[row] for row in rows], self.vectors_ND[rows], [self.texts[row] for row in rows])
 
@@ -109,7 +109,7 @@ class IndexItems:
         return self.index.model
 
     def vectors(self, ids: Sequence[str]) -> Floats:
-        """The mean direction of each document's passages."""
+        """Return the mean direction of each document's passages."""
         passages = self.index.store.passages(ids)
         found = []
         for id in ids:
@@ -119,14 +119,14 @@ class IndexItems:
         return unit(np.stack(found))
 
     def candidates(self, wanted_LD: Floats, relevance: Relevance, number: int) -> Candidates:
-        """Passages near to any of the likes."""
+        """Find passages near to any of the likes."""
         hits = self.index.store.search(wanted_LD, number)
         rows = self.index.store.get(list(dict.fromkeys(id for each in hits for id in each.ids)), with_vectors=True)
         return Candidates(rows.document_ids, _full(rows) if len(rows) else wanted_LD[:0], rows.texts)
 
 
 def unknown_item(id: str, close: Sequence[str]) -> InputError:
-    """The error for an id that no item has."""
+    """Make the error for an id that no item has."""
     hint = f" Did you mean {close[0]!r}?" if close else ""
     return InputError(f"There is no item {id!r}; give the id of one that is there.{hint}")
 

@@ -49,7 +49,7 @@ class Taste:
     dislikes_MD: Floats
 
     def relevance(self, units_ND: Floats, config: RecommendConfig) -> Doubles:
-        """How relevant items are: their cosine to likes, on average or to the nearest, less that to dislikes."""
+        """Score items by their cosine to likes, on average or to the nearest, less that to dislikes."""
         cosines_NL = (units_ND @ self.likes_LD.T).astype(np.float64)
         found_N = COMBINE[config.combine](cosines_NL, self.weights_L)
         if len(self.dislikes_MD):
@@ -66,7 +66,7 @@ def recommend(
     config: RecommendConfig | None = None,
     exclude: Iterable[Any] = (),
 ) -> list[Recommendation]:
-    """Items for ids that are liked (the oldest first) and disliked, for a need in words, or for both.
+    """Recommend items for liked (the oldest first) and disliked ids, for a need in words, or for both.
 
     Ids count as text, 1 as "1". What is liked, disliked or in `exclude` is never recommended. A need counts as much
     as all likes together.
@@ -93,7 +93,7 @@ def recommend(
 
 
 def similar(items: Catalogue | Index, id: str, k: int = 10) -> list[Recommendation]:
-    """Items like this one, the nearest first."""
+    """Find items like this one, the nearest first."""
     return recommend(items, [id], config=RecommendConfig(k=k, diversity=0.0))
 
 
@@ -103,7 +103,7 @@ def explain(
     need: str | None = None,
     config: KeywordConfig | None = None,
 ) -> list[Recommendation]:
-    """The same with keywords of each item's text, pulled towards the need where there is one."""
+    """Add keywords of each item's text, pulled towards the need where there is one."""
     rows = keywords(
         [each.text for each in found],
         model,
@@ -147,7 +147,7 @@ def _taste(
 
 
 def _best_of_each(found: Candidates, relevance_P: Doubles, seen: set[str]) -> Ints:
-    """Rows by relevance, one an item, without what was seen."""
+    """Order rows by relevance, one an item, without those that were seen."""
     rows, taken = [], set(seen)
     for row in np.argsort(-relevance_P, kind="stable").tolist():
         if found.ids[row] not in taken:

@@ -1,4 +1,4 @@
-"""Topics changed after they were found: merged, reduced in number, outliers given away, other terms.
+"""Change topics after they were found: merge them, reduce their number, reassign outliers, choose other terms.
 
 Each gives a new model, numbered by size.    N texts, T topics, D dimension.
 """
@@ -20,7 +20,7 @@ from munjang.vectors.similarity import check_dimension, unit
 
 
 def merge_topics(found: TopicModel, groups: Sequence[Sequence[int]], vectors: Any = None) -> TopicModel:
-    """Topics put together: `merge_topics(found, [[0, 3], [1, 4, 5]])`.
+    """Merge topics: `merge_topics(found, [[0, 3], [1, 4, 5]])`.
 
     With the `vectors` of all texts `similarity_N` is measured anew; without, it stays that to the centres before.
     """
@@ -39,7 +39,7 @@ def merge_topics(found: TopicModel, groups: Sequence[Sequence[int]], vectors: An
 
 
 def reduce_topics(found: TopicModel, num_topics: int, vectors: Any = None) -> TopicModel:
-    """At most so many topics: the two whose texts are most alike on average are merged, again and again.
+    """Merge the two topics whose texts are most alike on average until at most so many are left.
 
     `vectors` are as of `merge_topics`.
     """
@@ -67,7 +67,7 @@ def reduce_topics(found: TopicModel, num_topics: int, vectors: Any = None) -> To
 def reassign_outliers(
     found: TopicModel, vectors: Any = None, model: BiEncoder | None = None, min_similarity: float = -1.0
 ) -> TopicModel:
-    """Outliers given to their nearest topics. `vectors` are of all texts; else the model encodes those of none.
+    """Assign outliers to their nearest topics. `vectors` are of all texts; else the model encodes the outliers.
 
     Topics move towards what they get: with `vectors` all of `similarity_N` is measured anew, else it is that before.
     """
@@ -92,7 +92,7 @@ def reassign_outliers(
 
 
 def diversify_terms(found: TopicModel, model: BiEncoder, diversity: float) -> TopicModel:
-    """The same topics with terms that are unlike each other, by maximal marginal relevance; 0 keeps the nearest."""
+    """Choose terms that are unlike each other, by maximal marginal relevance; 0 keeps the nearest."""
     found.check_model(model)
     groups = split(found.texts, found.topic_of_N, len(found.topics))
     pool = terms_of(groups, POOL_FACTOR * found.naming.num_terms, found.naming.max_words)

@@ -12,7 +12,7 @@ WORD = re.compile(r"\w+")
 
 
 def coherence(topics: Sequence[Sequence[str]], documents: Sequence[str], top: int = 10) -> float:
-    """The mean NPMI of all pairs of a topic's first `top` words, averaged over topics: -1 never together, 1 always.
+    """Return the mean NPMI of all pairs of a topic's first `top` words over topics: -1 never together, 1 always.
 
     Two words are together where a document has both; documents are taken as sets of lower-case words. A pair that
     never meets counts -1. Topics of fewer than two words are left out.

@@ -39,16 +39,16 @@ def save_topics(found: TopicModel, folder: str | os.PathLike[str]) -> None:
 
 
 def check_folder(target: Path) -> None:
-    """Refuse to replace what is no folder of topics."""
+    """Refuse to replace anything but a folder of topics."""
     if target.exists() and not (target / FACTS).is_file():
         raise InputError(f"{target} is there already and holds no topics; choose another name.")
 
 
 def load_topics(folder: str | os.PathLike[str]) -> TopicModel:
-    """The model that `save_topics` wrote; a damaged or foreign folder is a CheckpointError that names the file."""
+    """Read the model that `save_topics` wrote; a damaged or foreign folder is a CheckpointError that names the file."""
     place = Path(folder)
     if not place.is_dir():
-        raise CheckpointError(f"{place} is no folder of topics; `save_topics` writes one.")
+        raise CheckpointError(f"{place} is not a folder of topics; `save_topics` writes one.")
     for name in (FACTS, TEXTS, VECTORS):
         if not (place / name).is_file():
             raise CheckpointError(f"{place} has no {name}; copy the whole folder, or save the topics again.")
@@ -75,13 +75,13 @@ def _topic(facts: dict[str, Any]) -> Topic:
 
 
 def _check(place: Path, found: TopicModel, arrays: dict[str, Any]) -> None:
-    """Files that are fine alone may not be of one model."""
+    """Refuse files that do not belong to one model."""
     for name, (dtype, ndim) in ARRAYS.items():
         if arrays[name].dtype != dtype or arrays[name].ndim != ndim or not np.isfinite(arrays[name]).all():
-            raise CheckpointError(f"{place / VECTORS}: {name} is no finite array of {np.dtype(dtype)}.")
+            raise CheckpointError(f"{place / VECTORS}: {name} is not a finite array of {np.dtype(dtype)}.")
     num_texts, num_topics = len(found.texts), len(found.topics)
     if not all(isinstance(text, str) for text in found.texts):
-        raise CheckpointError(f"{place / TEXTS} holds something that is no text.")
+        raise CheckpointError(f"{place / TEXTS} holds something that is not a text.")
     if not len(found.topic_of_N) == len(found.similarity_N) == num_texts or len(found.sums_TD) != num_topics:
         raise CheckpointError(
             f"{place}: {num_texts} texts and {num_topics} topics, but arrays for {len(found.topic_of_N)} and "

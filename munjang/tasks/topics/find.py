@@ -30,7 +30,7 @@ def find_topics(
     vectors: Any = None,
     progress: bool | None = None,
 ) -> TopicModel:
-    """The topics of texts, the largest first. `vectors` are the texts' own, if they are known; else the model encodes.
+    """Find the topics of texts, the largest first. `vectors` are the texts' own, if known; else the model encodes.
 
     Without a model and without vectors the bundled model encodes. Texts of equal vectors come into one topic.
     """

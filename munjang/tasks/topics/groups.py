@@ -23,7 +23,7 @@ GROUPS_STEP = 1.4  # from one number that is tried to the next
 def group(
     points_ND: Floats, how: str, num_topics: int | None, min_size: int, seed: int, progress: bool | None = False
 ) -> Ints:
-    """The group of each point; -1: none (HDBSCAN only)."""
+    """Return the group of each point; -1 is none (HDBSCAN only)."""
     if how not in CLUSTERS:
         raise unknown("way to cluster", how, CLUSTERS)
     if how == "hdbscan":
@@ -52,7 +52,7 @@ def _by_kmeans(points_ND: Floats, num_groups: int, seed: int) -> Ints:
 
 
 def best_number(points_ND: Floats, most: int, seed: int = 0, progress: bool | None = False) -> int:
-    """The number of groups that separates points best, by the mean silhouette to centres; 1 where nothing is apart.
+    """Find the number of groups that separates points best, by the mean silhouette to centres; 1 where none does.
 
     The simplified silhouette of a point is 1 - a / b: a to its own centre, b to the next one (Hruschka and others).
     Each half of the points has the centres of the other one: near those that were made for it, any number looks better
@@ -93,7 +93,7 @@ def best_number(points_ND: Floats, most: int, seed: int = 0, progress: bool | No
 
 
 def silhouette(points_ND: Floats, seen_MD: Floats, num_groups: int, seed: int = 0) -> float:
-    """Of points to the centres of those seen: between 0, none is nearer to its own than to another, and 1."""
+    """Return the mean silhouette of points to the centres of those seen: 0, no nearer to their own, to 1."""
     if not 2 <= num_groups <= len(seen_MD):
         return 0.0
     centres_KD = kmeans(seen_MD, num_groups, seed, num_starts=2).centres_KD

@@ -23,7 +23,7 @@ NUM_LABEL_TERMS = 4
 
 @dataclass(frozen=True)
 class Topic:
-    """What a group of texts is about: its terms, the best first, and its most typical texts."""
+    """The subject of a group of texts: its terms, the best first, and its most typical texts."""
 
     number: int
     size: int
@@ -79,7 +79,7 @@ class TopicModel:
         return int((self.topic_of_N == NO_TOPIC).sum())
 
     def assign(self, items: Any, model: BiEncoder | None = None, min_similarity: float = -1.0) -> Assigned:
-        """The nearest topic of each new text, or of ready vectors; -1 where it is not `min_similarity` near.
+        """Find the nearest topic of each new text or ready vector; -1 where its similarity is below `min_similarity`.
 
         Nearest by the topic's centre: a text that the topics were made of may have come into another group.
         """
@@ -105,7 +105,7 @@ class TopicModel:
 
 
 def own_similarity(vectors_ND: Any, group_of_N: Ints, sums_GD: Floats) -> Floats:
-    """How near each text is to the centre of its own group; 0 for those of none."""
+    """Return the cosine of each text to the centre of its own group; 0 for those of none."""
     similarity_N, centres_GD = np.zeros(len(group_of_N), np.float32), unit(sums_GD)
     rows = np.flatnonzero(group_of_N != NO_TOPIC)
     for start in range(0, len(rows), BLOCK_ROWS):  # a copy of all would not fit
@@ -132,7 +132,7 @@ def build(
     fingerprint: str | None = None,
     progress: bool | None = False,
 ) -> TopicModel:
-    """A model from groups of texts: numbered by size, empty ones left out, with terms and typical texts."""
+    """Build a model from groups of texts: numbered by size, without empty ones, with terms and typical texts."""
     sizes_G = np.bincount(group_of_N[group_of_N >= 0], minlength=len(sums_GD))
     order = np.argsort(-sizes_G, kind="stable")[: int((sizes_G > 0).sum())]
     number_of_G = np.full(len(sums_GD) + 1, NO_TOPIC, np.int64)  # the last one is where -1 looks

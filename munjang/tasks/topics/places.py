@@ -1,4 +1,4 @@
-"""Places of topics and texts on a map: topics that are alike lie near, a topic's typical texts in its middle.
+"""Place topics and texts on a map: similar topics near each other, a topic's typical texts in its middle.
 
 N texts, T topics, D dimension.
 """
@@ -16,7 +16,7 @@ GOLDEN_ANGLE = np.pi * (3 - np.sqrt(5))  # turned by so much, point after point 
 
 
 def place_topics(centres_TD: Floats, sizes_T: Ints) -> tuple[Doubles, Doubles]:
-    """Middle [T, 2] and radius [T] of a disc for each topic; areas are as sizes, discs don't overlap."""
+    """Place a disc for each topic: middle [T, 2] and radius [T]; areas are as sizes, discs don't overlap."""
     radii_T = np.sqrt(sizes_T / max(sizes_T.sum(), 1) * FILLED_AREA)
     if len(sizes_T) < 2:
         return np.zeros((len(sizes_T), 2)), radii_T
@@ -32,7 +32,7 @@ def place_topics(centres_TD: Floats, sizes_T: Ints) -> tuple[Doubles, Doubles]:
 
 
 def _scaled(wanted_TT: Doubles) -> Doubles:
-    """Multidimensional scaling by SMACOF: each round lowers the squared error of all distances."""
+    """Scale to two dimensions by SMACOF: each round lowers the squared error of all distances."""
     start = principal_components(wanted_TT.astype(np.float32), 2).astype(np.float64)
     places = np.pad(start, ((0, 0), (0, 2 - start.shape[1])))
     places += np.random.default_rng(0).normal(scale=1e-3, size=places.shape)  # equal topics must be able to part
@@ -46,7 +46,7 @@ def _scaled(wanted_TT: Doubles) -> Doubles:
 
 
 def _apart(places: Doubles, radii_T: Doubles) -> tuple[Doubles, bool]:
-    """How far overlapping discs have to go, half of the overlap each."""
+    """Return the moves that part overlapping discs, half of the overlap each."""
     between = places[:, None] - places[None]
     distance = np.linalg.norm(between, axis=2)
     np.fill_diagonal(distance, np.inf)
@@ -56,7 +56,7 @@ def _apart(places: Doubles, radii_T: Doubles) -> tuple[Doubles, bool]:
 
 
 def place_texts(found: TopicModel, places_T2: Doubles, radii_T: Doubles, vectors_ND: Floats | None = None) -> Doubles:
-    """Where each text lies [N, 2]. With vectors, texts in the same direction from the middle are alike."""
+    """Place each text [N, 2]. With vectors, texts in the same direction from the middle are alike."""
     units_ND = None if vectors_ND is None else unit(vectors_ND)
     places = np.zeros((len(found.texts), 2))
     for topic, (middle, radius) in enumerate(zip(places_T2, radii_T, strict=True)):
@@ -76,7 +76,7 @@ def place_texts(found: TopicModel, places_T2: Doubles, radii_T: Doubles, vectors
 
 
 def _between(found: TopicModel, places_T2: Doubles, rows: Ints, units_ND: Floats | None) -> Doubles:
-    """Texts of no topic lie between their nearest topics; where vectors aren't known, on a circle around all."""
+    """Place texts of no topic between their nearest topics, or, without vectors, on a circle around all."""
     if units_ND is None or not found.topics:
         turns = GOLDEN_ANGLE * np.arange(len(rows))
         return 1.3 * (np.abs(places_T2).max(initial=0.5) + 0.2) * np.stack([np.cos(turns), np.sin(turns)], 1)

@@ -30,7 +30,7 @@ class TopicAtTime:
 def topics_over_time(
     found: TopicModel, times: Sequence[Any] | Array, num_periods: int | None = None, num_terms: int = 5
 ) -> list[TopicAtTime]:
-    """Every topic in every period that has texts of it, in order of topic and time.
+    """Count every topic in every period that has texts of it, in order of topic and time.
 
     `times` has one for each text: all numbers (years), or all dates or ISO texts such as 2024-05, 2024-05-01T10:00 or
     2024-05-01T10:00+09:00; they are in UTC where no offset is given, and periods are. Without `num_periods` every
@@ -74,7 +74,7 @@ def _listed(times: Sequence[Any] | Array) -> Sequence[Any]:
 
 
 def _are_dates(times: Sequence[Any]) -> bool:
-    """Whether these are dates and not numbers; a year among dates would be a second of 1970."""
+    """Tell whether these are dates and not numbers; a year among dates would be a second of 1970."""
     rows = {isinstance(time, (str, date)): row for row, time in enumerate(times)}
     if len(rows) == 2:
         raise InputError(
@@ -85,14 +85,14 @@ def _are_dates(times: Sequence[Any]) -> bool:
 
 
 def _moment(time: Any, row: int) -> float:
-    """A number on one scale: itself, or the seconds of a date."""
+    """Return a number as it is, or the seconds of a date."""
     if isinstance(time, str):
         text = time.strip()
         try:
             time = datetime.fromisoformat(f"{text}-01" if len(text) == 7 else text)
         except ValueError:
             raise InputError(
-                f"Time {row}, {time!r:.40}, is no date such as 2024-05-01; numbers are given as numbers."
+                f"Time {row}, {time!r:.40}, is not a date such as 2024-05-01; give numbers as numbers."
             ) from None
     if isinstance(time, datetime):
         return time.replace(tzinfo=time.tzinfo or UTC).timestamp()

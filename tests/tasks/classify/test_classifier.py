@@ -119,7 +119,7 @@ def test_only_a_classifier_is_replaced(tmp_path: Path) -> None:
     classifier.save(tmp_path / "new")
     classifier.with_threshold(0.25).save(tmp_path / "new", replace=True)
     assert Classifier.load(tmp_path / "new").threshold == 0.25
-    with pytest.raises(InputError, match="holds no classifier; choose another name"):
+    with pytest.raises(InputError, match="does not hold a classifier; choose another name"):
         classifier.save(tmp_path / "mine", replace=True)
     with pytest.raises(InputError, match="has no model to save"):
         classifier.save(tmp_path / "new", with_model=True, replace=True)
@@ -159,7 +159,7 @@ def test_few_shot_keeps_its_encoder(model: BiEncoder, tmp_path: Path) -> None:
 
 
 def test_damaged_folders(model: BiEncoder, tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match=r"is no classifier: classifier\.json is missing"):
+    with pytest.raises(CheckpointError, match=r"is not a classifier: classifier\.json is missing"):
         Classifier.load(tmp_path)
     Classifier.fit(TEXTS, LABELS, model).save(tmp_path / "saved")
     facts = json.loads((tmp_path / "saved/classifier.json").read_text())

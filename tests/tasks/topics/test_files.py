@@ -98,8 +98,8 @@ def arrays(**changed: np.ndarray) -> Callable[[Path], None]:
         (change("topics", [3]), "is damaged"),
         (change("naming", {"num_words": 3}), "is damaged"),
         (arrays(topic_of=np.full(62, 7)), "not there"),
-        (arrays(topic_of=np.zeros(62, np.int32)), "topic_of is no finite array of int64"),
-        (arrays(sums=np.full((3, 8), np.nan, np.float32)), "sums is no finite array"),
+        (arrays(topic_of=np.zeros(62, np.int32)), "topic_of is not a finite array of int64"),
+        (arrays(sums=np.full((3, 8), np.nan, np.float32)), "sums is not a finite array"),
         (arrays(similarity=np.zeros(2, np.float32)), "not of one save"),
     ],
 )
@@ -110,5 +110,5 @@ def test_damage_is_named(saved: Path, damage: Callable[[Path], None], message: s
 
 
 def test_no_folder_is_named(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="no folder of topics"):
+    with pytest.raises(CheckpointError, match="not a folder of topics"):
         load_topics(tmp_path / "nothing")

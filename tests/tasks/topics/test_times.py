@@ -63,7 +63,7 @@ def test_dates_may_be_an_array(unit: str) -> None:
         ([None] * 62, "Time 0 is None"),
         ([2020] * 61 + [float("nan")], "Time 61 is nan"),
         ([2020] * 61 + ["2024-05-01"], "Time 61 is a date, '2024-05-01', and time 60 a number, 2020"),
-        (["May"] * 62, r"'May', is no date such as 2024-05-01"),
+        (["May"] * 62, r"'May', is not a date such as 2024-05-01"),
     ],
 )
 def test_bad_times_are_refused(times: list[object], message: str) -> None:
