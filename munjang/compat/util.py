@@ -91,7 +91,8 @@ def semantic_search(
 ) -> list[list[dict[str, int | float]]]:
     """The nearest embeddings of the corpus for each query, best first, as {"corpus_id", "score"}.
 
-    The chunk sizes bound the memory and never change the scores.
+    The chunk sizes bound the memory and never change the scores. Equal scores come in the incumbent's order, that of
+    its heaps, which is why this is not `nearest_in_blocks`.
     """
     if min(query_chunk_size, corpus_chunk_size, top_k) < 1:
         raise InputError("query_chunk_size, corpus_chunk_size and top_k must be at least 1.")

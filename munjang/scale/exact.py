@@ -12,10 +12,9 @@ from munjang.errors import InputError
 from munjang.scale.addresses import absolute, inside, shown
 from munjang.scale.manifest import Mapper, complete_manifest, read_table, vectors_of
 from munjang.stores.base import Found
-from munjang.stores.exact import candidates
+from munjang.stores.exact import METRICS, candidates
 from munjang.stores.scoring import best, rescored
 from munjang.types import Floats
-from munjang.vectors.similarity import PAIRWISE
 
 FLOAT_PRECISIONS = ("float32", "float16")
 
@@ -30,8 +29,8 @@ def search_exactly(
     manifest = complete_manifest(folder)
     if manifest.precision not in FLOAT_PRECISIONS:
         raise InputError(f"{shown(folder)} holds {manifest.precision} vectors; exact search needs floats.")
-    if metric not in PAIRWISE or k < 1:
-        raise InputError(f"k must be at least 1, not {k}, and metric one of {', '.join(sorted(PAIRWISE))}.")
+    if metric not in METRICS or k < 1:
+        raise InputError(f"k must be at least 1, not {k}, and metric one of {', '.join(METRICS)}.")
     if queries_QD.ndim != 2 or queries_QD.shape[1] != manifest.dimension:
         raise InputError(f"Queries are [Q, {manifest.dimension}] here, not {list(queries_QD.shape)}.")
     search = FileSearch(absolute(folder), manifest.precision, np.asarray(queries_QD, np.float32), k, metric)

@@ -12,6 +12,7 @@ from munjang.vectors.similarity import Vectors, unit
 
 BLOCK_SCORES = 1 << 21  # of one block: 8 MB
 MAX_QUERIES = 256  # at a time
+METRICS = ("cosine", "dot", "euclidean")  # whose order inner products and lengths give
 GROUP_SCORES = 64  # whose maximum stands for them
 MAX_ROUNDING = 1e-5  # of the largest score that is possible
 
@@ -32,7 +33,7 @@ def _candidates(
     block_rows = max(BLOCK_SCORES // num_queries, 1024)
     slack_Q = slack(queries_QD, lengths_N, metric)
     limits_Q = np.full(num_queries, -np.inf, np.float32)
-    kept: list[list[tuple[Ints, Floats]]] = [[] for _ in range(num_queries)]
+    kept_Q: list[list[tuple[Ints, Floats]]] = [[] for _ in range(num_queries)]
     for start in range(0, len(rows), block_rows):
         block = rows[start : start + block_rows]
         products_QR = queries_QD @ _taken(vectors_ND, block).T
@@ -43,10 +44,10 @@ def _candidates(
             places = np.flatnonzero(scores_R >= limits_Q[query])
             if not len(places):
                 continue
-            kept[query].append((block[places], scores_R[places]))
-            if sum(len(each) for each, _ in kept[query]) > 2 * k:
-                _prune(kept[query], k, limits_Q, query, slack_Q[query])
-    return [np.concatenate([places for places, _ in each]) if each else np.zeros(0, np.int64) for each in kept]
+            kept_Q[query].append((block[places], scores_R[places]))
+            if sum(len(rows_kept) for rows_kept, _ in kept_Q[query]) > 2 * k:
+                _prune(kept_Q[query], k, limits_Q, query, slack_Q[query])
+    return [np.concatenate([rows for rows, _ in kept]) if kept else np.zeros(0, np.int64) for kept in kept_Q]
 
 
 def _limit(scores_R: Floats, k: int) -> np.float32:
@@ -57,12 +58,12 @@ def _limit(scores_R: Floats, k: int) -> np.float32:
     return kth_best(scores_R, k)
 
 
-def _prune(kept: list[tuple[Ints, Floats]], k: int, limits_Q: Floats, query: int, width: np.float32) -> None:
-    places = np.concatenate([each for each, _ in kept])
-    scores = np.concatenate([each for _, each in kept])
-    limits_Q[query] = kth_best(scores, k) - width
+def _prune(kept: list[tuple[Ints, Floats]], k: int, limits_Q: Floats, query: int, slack: np.float32) -> None:
+    rows = np.concatenate([rows for rows, _ in kept])
+    scores = np.concatenate([scores for _, scores in kept])
+    limits_Q[query] = kth_best(scores, k) - slack
     is_kept = scores >= limits_Q[query]
-    kept[:] = [(places[is_kept], scores[is_kept])]
+    kept[:] = [(rows[is_kept], scores[is_kept])]
 
 
 def _taken(array: Array, rows: Ints) -> Floats:

@@ -64,5 +64,7 @@ def test_refused(encoded: tuple[Path, list[str], np.ndarray], tmp_path: Path) ->
         search_exactly(str(folder), vectors[:, :8], 3)
     with pytest.raises(InputError, match="k must be at least 1"):
         search_exactly(str(folder), vectors[:1], 0)
+    with pytest.raises(InputError, match="metric one of cosine, dot, euclidean"):
+        search_exactly(str(folder), vectors[:1], 3, "manhattan")  # its order is not that of products and lengths
     with pytest.raises(InputError, match=r"has no manifest.json"):
         search_exactly(str(tmp_path), vectors[:1], 3)
