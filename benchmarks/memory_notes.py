@@ -15,7 +15,7 @@ import torch
 
 from munjang.bi_encoder import BiEncoder
 from munjang.cli import main
-from munjang.data.parts import Parts
+from munjang.data.blocks import Blocks
 
 STATUS, RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 PARTS = {"anonymous": "RssAnon", "files": "RssFile", "shared": "RssShmem"}  # of what is resident
@@ -70,7 +70,7 @@ def pinned() -> float | None:
 def run(arguments: list[str]) -> int:
     """The command, with notes."""
     peaks: list[Peak] = []
-    load, write = BiEncoder.load, Parts.write
+    load, write = BiEncoder.load, Blocks.write
 
     def noting(*given: Any, **options: Any) -> BiEncoder:
         model = load(*given, **options)
@@ -79,11 +79,11 @@ def run(arguments: list[str]) -> int:
         note("loaded", mb=now, resident=resident(), way=peaks[0].way, device=str(model.device), dtype=str(model.dtype))
         return model
 
-    def noting_chunk(parts: Parts, *given: Any) -> None:
+    def noting_chunk(parts: Blocks, *given: Any) -> None:
         write(parts, *given)
         note("chunk", mb=peaks[0].look())
 
-    BiEncoder.load, Parts.write = noting, noting_chunk  # type: ignore[method-assign,assignment]
+    BiEncoder.load, Blocks.write = noting, noting_chunk  # type: ignore[method-assign,assignment]
     code = main(arguments)
     note("end", mb=peaks[0].look() if peaks else None, resident=resident(), pinned=pinned())
     return code

@@ -25,7 +25,7 @@ from munjang.progress import Progress
 
 if TYPE_CHECKING:  # numpy and torch stay out of --help
     from munjang.bi_encoder import BiEncoder
-    from munjang.data.parts import Parts
+    from munjang.data.blocks import Blocks
 
 
 SUMMARY_KO = "파일의 문장을 벡터로; 중단된 작업은 이어서"
@@ -107,9 +107,9 @@ def run(options: Options) -> int:
     if options.ray is not None:
         return _on_ray(options, options.ray)
     _check(options, output)
-    from munjang.data.parts import Parts
+    from munjang.data.blocks import Blocks
 
-    with Parts(output) as parts:
+    with Blocks(output) as parts:
         if output.exists() and not parts.is_begun() and not options.restart:
             raise InputError(f"{output} is already there; choose another name, or replace it with --restart")
         from munjang.bi_encoder import BiEncoder  # torch takes seconds: import it after the cheap checks
@@ -194,7 +194,7 @@ def _settings(options: Options, model: "BiEncoder") -> dict[str, object]:
     return settings | computed | {name: values[name] for name in VECTOR_OPTIONS}
 
 
-def _prepare(parts: "Parts", options: Options, settings: dict[str, object]) -> int | None:
+def _prepare(parts: "Blocks", options: Options, settings: dict[str, object]) -> int | None:
     """Resume the previous run or begin a new one; return the number of texts if it can be known."""
     job = None if options.restart else parts.job(settings)
     num_texts: int | None = None
@@ -224,7 +224,7 @@ def _count(options: Options) -> int:
     return num_texts
 
 
-def _encode(encode: Callable[[Any], Any], parts: "Parts", options: Options, num_texts: int | None) -> None:
+def _encode(encode: Callable[[Any], Any], parts: "Blocks", options: Options, num_texts: int | None) -> None:
     """Encode and write the missing chunks."""
     first = parts.num_finished()
     num_done = first * options.chunk_rows
@@ -282,7 +282,7 @@ def _encoder(model: "BiEncoder", options: Options) -> Callable[[Any], Any]:
     return partial(model.encode, prompt=options.prompt, prompt_name=options.prompt_name, **settings)
 
 
-def _assemble(parts: "Parts", options: Options) -> None:
+def _assemble(parts: "Blocks", options: Options) -> None:
     """Join all chunks into one file. If killed here, the next run finds all chunks done and joins them again."""
     from munjang.data.vectors import WRITERS
 

@@ -60,7 +60,7 @@ def choose_pair(source: str, pair: tuple[str, str] | None, columns: list[str]) -
 def choose_texts(
     source: str, names: Sequence[str] | None, columns: list[str], num_texts: tuple[int, int | None]
 ) -> list[str]:
-    """The text columns of an example in their order: one text, a pair, or an anchor, a positive and any negatives."""
+    """Choose the text columns of an example in order: one text, a pair, or an anchor, a positive and any negatives."""
     least, most = num_texts
     if names is not None:
         return found(source, list(names), columns)
@@ -86,12 +86,12 @@ def choose_texts(
 
 
 def choose_label(source: str, name: str | None, columns: list[str]) -> list[str]:
-    """The column of classes."""
+    """Choose the column of classes."""
     return _one_of(source, "label", name, LABEL_COLUMNS, columns)
 
 
 def choose_scores(source: str, names: str | Sequence[str] | None, columns: list[str]) -> list[str]:
-    """The column of scores, or one column for each candidate's."""
+    """Choose the column of scores, or one column for each candidate's."""
     if names is None:
         by_name = _by_name(columns)
         each = _numbered(SCORE_OF, by_name)
@@ -103,7 +103,7 @@ def choose_scores(source: str, names: str | Sequence[str] | None, columns: list[
 
 
 def found(source: str, wanted: list[str], columns: list[str]) -> list[str]:
-    """`wanted`, where every one of them is a column, once."""
+    """Return `wanted` if every one of them is a column, once."""
     for name in wanted:
         if columns.count(name) != 1:
             problem = "more than one column" if name in columns else "no column"
@@ -112,7 +112,7 @@ def found(source: str, wanted: list[str], columns: list[str]) -> list[str]:
 
 
 def counted(num_texts: tuple[int, int | None]) -> str:
-    """A number of columns in words.
+    """Put a number of columns into words.
 
     >>> counted((2, 2)), counted((1, None)), counted((2, 3))
     ('2', '1 or more', '2 to 3')
@@ -133,7 +133,7 @@ def _one_of(source: str, what: str, name: str | None, known: Iterable[str], colu
 
 
 def _numbered(pattern: re.Pattern[str], by_name: dict[str, str]) -> list[str]:
-    """Names that match, by the number at their end; the one without a number first."""
+    """Return the names that match, by the number at their end; the one without a number first."""
     matches = [(name, match) for name in by_name if (match := pattern.fullmatch(name))]
     return [name for name, match in sorted(matches, key=lambda item: int("".join(filter(None, item[1].groups())) or 0))]
 

@@ -10,7 +10,7 @@ from munjang.data.tables import Broken, format_of, place, read_rows
 from munjang.errors import InputError, unknown
 
 Value = str | int | float | bool | None
-PROSE = (".txt", ".md", ".rst", ".text")  # read whole: their lines are no rows
+PROSE_SUFFIXES = (".txt", ".md", ".rst", ".text")  # read whole: their lines are no rows
 ID_COLUMNS = ("id", "_id", "doc_id", "document_id", "corpus_id")
 KINDS = {"text": str, "int": int, "float": float, "bool": lambda text: {"true": True, "false": False}[text.lower()]}
 
@@ -36,13 +36,13 @@ class Reading:
 
 
 def read_documents(paths: Sequence[str], reading: Reading | None = None) -> Iterator[Document]:
-    """Every document of files and folders, in order."""
+    """Yield every document of files and folders, in order."""
     how = reading or Reading()
     for kind in how.kinds.values():
         if kind not in KINDS:
             raise unknown("type of a field", kind, KINDS)
     for path in _files(paths):
-        is_prose = Path(path).suffix.lower() in PROSE and not how.is_lines
+        is_prose = Path(path).suffix.lower() in PROSE_SUFFIXES and not how.is_lines
         yield from _prose(path) if is_prose else _rows(path, how)
 
 
@@ -52,7 +52,7 @@ def _files(paths: Sequence[str]) -> Iterator[str]:
             yield path
             continue
         found = sorted(each for each in Path(path).rglob("*") if each.is_file() and not each.name.startswith("."))
-        known = [str(each) for each in found if each.suffix.lower() in PROSE or _is_table(each)]
+        known = [str(each) for each in found if each.suffix.lower() in PROSE_SUFFIXES or _is_table(each)]
         if not known:
             raise InputError(f"{path}: there are no texts and no tables in this folder")
         yield from known

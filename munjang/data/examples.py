@@ -12,7 +12,7 @@ from munjang.types import Doubles, Ints
 
 
 def number_texts(texts: Iterable[str]) -> Ints:
-    """A number for each text, from 0 in the order in which they first occur; the same for equal texts.
+    """Number the texts from 0 in the order in which they first occur; equal texts get the same number.
 
     >>> number_texts(["a cat", "a dog", "a cat"]).tolist()
     [0, 1, 0]
@@ -47,19 +47,19 @@ class Examples:
         return len(self.texts[0])
 
     def take(self, rows: Ints | Sequence[int]) -> "Examples":
-        """The same with some of the rows."""
+        """Keep some of the rows."""
         at = np.asarray(rows, np.int64)
         texts = tuple([column[row] for row in at.tolist()] for column in self.texts)
         labels = None if self.labels is None else self.labels[at]
         return replace(self, texts=texts, labels=labels, scores=None if self.scores is None else self.scores[at])
 
     def noted(self, *notes: str) -> "Examples":
-        """The same with more to be told."""
+        """Add a note for the user."""
         return replace(self, notes=(*self.notes, *notes))
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of all rows: a run that goes on has to go on with the same ones."""
+        """Hash all rows: a resumed run has to have the same ones."""
         found = hashlib.blake2b(digest_size=16)
         for column in self.texts:
             found.update(b"\0column\0" + "\0".join(column).encode("utf-8", "surrogatepass"))

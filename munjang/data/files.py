@@ -18,13 +18,13 @@ BOMS_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 def label(path: str | os.PathLike[str]) -> str:
-    """What an error calls this input."""
+    """Return the name of this input in errors."""
     return "standard input" if os.fspath(path) == STDIN else os.fspath(path)
 
 
 @contextmanager
 def open_bytes(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """The bytes of a file, decompressed by its suffix; `-` is standard input, which is left open."""
+    """Open the bytes of a file, decompressed by its suffix; `-` is standard input, which is left open."""
     if os.fspath(path) == STDIN:
         yield sys.stdin.buffer
         return
@@ -34,7 +34,7 @@ def open_bytes(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def read_lines(path: str | os.PathLike[str], errors: str = "strict") -> Iterator[tuple[int, str]]:
-    """Lines of UTF-8 text with their numbers from 1, without `\\n` or `\\r\\n`; a byte-order mark is dropped.
+    """Yield lines of UTF-8 text with their numbers from 1, without `\\n` or `\\r\\n`; a byte-order mark is dropped.
 
     Only `\\n` ends a line. `str.splitlines` would also cut at U+2028 or form feeds, which occur inside texts.
     `errors` is that of `bytes.decode`: "surrogateescape" goes on after bytes that are no UTF-8.
@@ -75,7 +75,7 @@ def _not_utf8(path: str | os.PathLike[str], number: int, error: UnicodeDecodeErr
 
 @contextmanager
 def replacing(path: Path, temporary: Path | None = None) -> Iterator[BinaryIO]:
-    """A file to write that takes the place of `path` at the end, in one step, or disappears if anything fails."""
+    """Open a file that replaces `path` at the end, in one step, or disappears if anything fails."""
     temporary = temporary or path.with_name(path.name + ".tmp")
     try:
         with temporary.open("wb") as file:

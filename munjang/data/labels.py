@@ -57,7 +57,7 @@ def number_classes(values: Sequence[object], names: Sequence[str] | None, proble
 
 
 def _plain(value: object) -> Label | None:
-    """A label without the differences between formats: 1, 1.0, True, "1" and "1.0" are the same."""
+    """Normalise the differences between formats: 1, 1.0, True, "1" and "1.0" are the same."""
     if isinstance(value, str):
         text = value.strip()
         if not NUMBER.fullmatch(text):
@@ -71,7 +71,7 @@ def _plain(value: object) -> Label | None:
 
 
 def _found(labels: set[Label]) -> tuple[dict[Label, int], tuple[str, ...], tuple[str, ...]]:
-    """Numbers, names and notes for labels of which nothing was declared."""
+    """Number labels of which nothing was declared; return names and notes, too."""
     if not any(isinstance(label, str) for label in labels):
         whole = sorted(label for label in labels if isinstance(label, int))
         names = tuple(map(str, whole))
@@ -89,7 +89,7 @@ def _found(labels: set[Label]) -> tuple[dict[Label, int], tuple[str, ...], tuple
 
 
 def _declared(labels: set[Label], names: Sequence[str]) -> dict[Label, int]:
-    """Numbers of the labels that are among `names`: as written, in another case, as an NLI letter, or by number."""
+    """Number the labels that are among `names`: as written, in another case, as an NLI letter, or by number."""
     if len(set(names)) != len(names) or not names:
         raise InputError(f"labels= has to name each class once, not {', '.join(names) or 'nothing'}")
     numbers: dict[str, int] = {}

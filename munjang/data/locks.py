@@ -1,4 +1,7 @@
-"""One process at a time in a folder: a lock that the kernel lets go of when its process dies."""
+"""Lock a folder for one process; the kernel releases the lock when the process dies.
+
+The package filelock truncates the file that it finds locked, so the error could not name the process that holds it.
+"""
 
 import os
 import sys
@@ -8,7 +11,7 @@ from munjang.errors import InputError
 
 
 def locked(folder: Path, output: Path) -> int:
-    """The open lock file. The kernel lets go of it when the process dies, so a lock is never stale.
+    """Return the open lock file. The kernel releases it when the process dies, so a lock is never stale.
 
     A file that holds a process id and is taken to be stale when that process is gone would fail in containers,
     where the next run often has the same id, and when two runs find it stale at the same time.

@@ -1,4 +1,4 @@
-"""Several datasets in one run: from which one each step draws its batch, as a pure function of seed and epoch."""
+"""Mix several datasets in one run: which one each step draws its batch from, as a pure function of seed and epoch."""
 
 from collections.abc import Callable, Sequence
 
@@ -11,13 +11,13 @@ from munjang.types import Ints
 def mix(
     sizes: Sequence[int], kind: str = "proportional", seed: int = 0, epoch: int = 0, temperature: float = 1.0
 ) -> Ints:
-    """The dataset of every step of an epoch; `sizes` says how many batches each has.
+    """Return the dataset of every step of an epoch; `sizes` says how many batches each has.
 
     proportional: every batch of every dataset once, in random order.
     round_robin: in turn, until all of the largest is seen; smaller ones start again, in another order (`turns`).
-    temperature: as many steps as there are batches, but dataset i has a share of size_i ** (1 / temperature): 1 is
-    proportional, larger ones even the shares out. What is asked for more often than it has batches starts again; of
-    what is asked for less often, another part is seen in every epoch.
+    temperature: as many steps as there are batches, but dataset i has the weight size_i ** (1 / temperature): 1 is
+    proportional, higher is more even. A dataset with more steps than batches starts again; of one with fewer, another
+    part is seen in every epoch.
 
     >>> mix([1, 3], "round_robin").tolist()
     [0, 1, 0, 1, 0, 1]
@@ -32,16 +32,16 @@ def mix(
 
 
 def turns(order: Ints) -> Ints:
-    """How often the dataset of a step was drawn before: turn // size is the round through it, turn % size the batch.
+    """Count how often a step's dataset was drawn before: turn // size is the round through it, turn % size the batch.
 
     >>> turns(np.array([0, 1, 0, 0, 1])).tolist()
     [0, 0, 1, 2, 1]
     """
     by_dataset = np.argsort(order, kind="stable")
     _, firsts, counts = np.unique(order[by_dataset], return_index=True, return_counts=True)
-    found = np.empty(len(order), np.int64)
-    found[by_dataset] = np.arange(len(order)) - np.repeat(firsts, counts)
-    return found
+    counts_before = np.empty(len(order), np.int64)
+    counts_before[by_dataset] = np.arange(len(order)) - np.repeat(firsts, counts)
+    return counts_before
 
 
 def _proportional(sizes: Ints, random: np.random.Generator, temperature: float) -> Ints:

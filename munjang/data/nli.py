@@ -7,7 +7,7 @@ from munjang.errors import InputError
 
 
 def triplets_of(nli: Examples) -> Examples:
-    """Every premise with as many pairs of hypotheses as it has of both kinds; a hypothesis is used once.
+    """Pair each premise's entailed hypotheses with its contradictions; a hypothesis is used once.
 
     >>> import numpy as np
     >>> rows = Examples("made up", (["p", "p"], ["yes", "no"]), labels=np.array([1, 0]),
@@ -22,8 +22,8 @@ def triplets_of(nli: Examples) -> Examples:
         by_premise[premise][nli.label_names[label]].append(hypothesis)
     rows = [
         (premise, positive, negative)
-        for premise, found in by_premise.items()
-        for positive, negative in zip(found["entailment"], found["contradiction"], strict=False)
+        for premise, hypotheses in by_premise.items()
+        for positive, negative in zip(hypotheses["entailment"], hypotheses["contradiction"], strict=False)
     ]
     if not rows:
         raise InputError(f"{nli.name}: no premise has a hypothesis of both kinds.")

@@ -17,7 +17,7 @@ from munjang.data.tables import Broken
 from munjang.errors import InputError, unknown
 from munjang.types import Doubles
 
-MAX_LISTED = 20
+MAX_LISTED_PROBLEMS = 20
 TARGETS = ("labels", "scores")
 
 
@@ -66,7 +66,7 @@ def read_examples(
     format: str | None = None,
     max_rows: int | None = None,
 ) -> Examples:
-    """Examples of a file, a folder, a list of files or `hub:owner/name`; columns are found by name where not given.
+    """Read examples of a file, a folder, a list of files or `hub:owner/name`; columns are found by name if not given.
 
     `target` says what is wanted beside the texts: "labels", "scores" or None. Classes are numbered by their sorted
     names, or in the order of `labels`. Scores of pairs are scaled from `score_range` to 0..1; of several columns of
@@ -106,9 +106,9 @@ def read_examples(
 
 
 def drop_overlap(examples: Examples, others: Iterable[Examples]) -> Examples:
-    """The examples that share no sentence with any of the others, compared without case and outer white space.
+    """Drop the examples that share a sentence with any of the others, compared without case and outer white space.
 
-    What is reported on must not be trained on.
+    Training must not see what is evaluated on.
     """
     held_out = {folded(text) for other in others for column in other.texts for text in column}
     seen = np.zeros(len(examples), bool)
@@ -121,7 +121,7 @@ def drop_overlap(examples: Examples, others: Iterable[Examples]) -> Examples:
 
 
 def folded(text: str) -> str:
-    """What is compared: without case, outer white space and differences of encoding."""
+    """Normalise a text for comparison: no case, outer white space or differences of encoding."""
     return unicodedata.normalize("NFC", text.strip()).casefold()
 
 
@@ -179,7 +179,7 @@ def _read_scores(
         return None
     first = len(rows.texts) + len(rows.label)
     columns = [rows.column(at) for at in range(first, first + len(rows.scores))]
-    is_list = any(as_list(value) is not None for value in columns[0][:MAX_LISTED])
+    is_list = any(as_list(value) is not None for value in columns[0][:MAX_LISTED_PROBLEMS])
     are_candidates = are_candidates or len(columns) > 1
     if are_candidates or is_list:
         if declared is not None:
@@ -205,11 +205,11 @@ def _raise_problems(name: str, found_tables: list[Table], rows: Rows, dropped: f
     if not bad:
         return
     lines = []
-    for row in bad[:MAX_LISTED]:
+    for row in bad[:MAX_LISTED_PROBLEMS]:
         table = found_tables[bisect_right(rows.starts, row) - 1]
         lines.append(f"  {table.place(rows.where[row])}: {rows.problems[row]}")
-    if len(bad) > MAX_LISTED:
-        lines.append(f"  and {len(bad) - MAX_LISTED:,} more")
+    if len(bad) > MAX_LISTED_PROBLEMS:
+        lines.append(f"  and {len(bad) - MAX_LISTED_PROBLEMS:,} more")
     are = "row is" if len(rows.values) == 1 else "rows is" if len(bad) == 1 else "rows are"
     listed = "\n".join(lines)
     raise InputError(f"{name}: {len(bad):,} of {len(rows.values):,} {are} bad; repair or drop:\n{listed}")

@@ -12,21 +12,21 @@ import numpy as np
 from munjang.errors import InputError
 from munjang.types import Doubles
 
-RANGES = ((0, 1), (-1, 1), (0, 5), (0, 10), (0, 100))  # smallest first
+SCORE_RANGES = ((0, 1), (-1, 1), (0, 5), (0, 10), (0, 100))  # smallest first
 
 
 def read_scores(values: Sequence[object], problems: dict[int, str]) -> Doubles:
-    """Numbers [N] of one column; a row whose value is none is added to `problems`."""
+    """Read the numbers [N] of one column; a row without a number is added to `problems`."""
     return np.array([_number(value, row, problems) for row, value in enumerate(values)], np.float64)
 
 
 def read_candidates(columns: Sequence[Sequence[object]], problems: dict[int, str]) -> Doubles:
-    """Scores [N, K] of K columns."""
+    """Read the scores [N, K] of K columns."""
     return np.stack([read_scores(column, problems) for column in columns], axis=1)
 
 
 def read_lists(values: Sequence[object], num_candidates: int, problems: dict[int, str]) -> Doubles:
-    """Scores [N, K] of a column that holds lists: of JSON or Parquet, or numbers with spaces between."""
+    """Read the scores [N, K] of a column that holds lists: of JSON or Parquet, or numbers with spaces between."""
     scores_NK = np.full((len(values), num_candidates), np.nan)
     for row, value in enumerate(values):
         items = as_list(value)
@@ -41,7 +41,7 @@ def read_lists(values: Sequence[object], num_candidates: int, problems: dict[int
 
 
 def as_list(value: object) -> list[object] | None:
-    """The items of a list, however the format writes it; None where it is none.
+    """Return the items of a list, however the format writes it; None if it is not one.
 
     >>> as_list("[1, 2.5]"), as_list("1 2.5"), as_list("1")
     ([1, 2.5], ['1', '2.5'], None)
@@ -61,17 +61,17 @@ def as_list(value: object) -> list[object] | None:
 def scale(
     name: str, scores_N: Doubles, declared: tuple[float, float] | None, problems: dict[int, str]
 ) -> tuple[Doubles, str]:
-    """Scores from 0 to 1, and a note that says from which range; bad rows are NaN."""
+    """Scale scores to 0 to 1; return them and a note that says from which range; bad rows are NaN."""
     good = scores_N[~np.isnan(scores_N)]
     if declared is None:
         if not good.size:
             return scores_N, ""
-        fitting = (edges for edges in RANGES if edges[0] <= good.min() and good.max() <= edges[1])
+        fitting = (edges for edges in SCORE_RANGES if edges[0] <= good.min() and good.max() <= edges[1])
         found = next(fitting, None)
         if found is None:
             raise InputError(
                 f"{name}: scores lie from {good.min():g} to {good.max():g}, in none of the ranges that are known "
-                f"({', '.join(f'{low} to {high}' for low, high in RANGES)}). "
+                f"({', '.join(f'{low} to {high}' for low, high in SCORE_RANGES)}). "
                 "Give --score-range (score_range=), the lowest and the highest that a score can be"
             )
         low, high = map(float, found)

@@ -14,7 +14,7 @@ from munjang.data.tables import Choose, Row, format_of, place, read_rows
 from munjang.errors import InputError, MissingExtra
 
 HUB = "hub:"
-CHUNK = 4096  # rows of a Hub dataset at a time
+HUB_BATCH_ROWS = 4096
 Sources: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
@@ -28,7 +28,7 @@ class Table:
 
 
 def tables(source: Sources, format: str | None = None) -> list[Table]:
-    """Every table of a source, in the order in which rows are numbered."""
+    """List the tables of a source, in the order in which rows are numbered."""
     if not isinstance(source, (str, os.PathLike)):
         if not source:
             raise InputError("No data: the list of files is empty")
@@ -45,9 +45,9 @@ def tables(source: Sources, format: str | None = None) -> list[Table]:
     return [_file(path, format) for path in files]
 
 
-def name_of(found: Sequence[Table]) -> str:
-    """What errors and reports call the whole."""
-    return found[0].name if len(found) == 1 else f"{found[0].name} and {len(found) - 1} more"
+def name_of(several: Sequence[Table]) -> str:
+    """Return the name of several tables in errors and reports."""
+    return several[0].name if len(several) == 1 else f"{several[0].name} and {len(several) - 1} more"
 
 
 def _file(path: str | os.PathLike[str], format: str | None) -> Table:
@@ -63,12 +63,12 @@ def _is_table(path: Path) -> bool:
 
 
 def _hub(source: str) -> Table:
-    """`hub:owner/name`, `hub:owner/name/configuration`, either with `:split` behind; the split is train by default."""
+    """Parse `hub:owner/name[/configuration][:split]`; the split is train by default."""
     name, _, split = source.removeprefix(HUB).partition(":")
     owner, _, rest = name.partition("/")
     dataset, _, configuration = rest.partition("/")
     if not owner or not dataset:
-        raise InputError(f"{source!r} is no dataset; write {HUB}owner/name or {HUB}owner/name:split")
+        raise InputError(f"{source!r} is not a dataset; write {HUB}owner/name or {HUB}owner/name:split")
     read = partial(_hub_rows, f"{owner}/{dataset}", configuration or None, split or "train")
     return Table(source, read, lambda where: f"{source}, row (from 0) {where}")
 
@@ -86,9 +86,9 @@ def _hub_rows(name: str, configuration: str | None, split: str, choose: Choose) 
     # Classes are stored as numbers of names; -1 is SNLI's "no agreement".
     classes = {column: list(getattr(rows.features[column], "names", None) or ()) for column in names}
     where = 0
-    for chunk in rows.select_columns(names).iter(batch_size=CHUNK):
+    for batch in rows.select_columns(names).iter(batch_size=HUB_BATCH_ROWS):
         columns = [
-            [named[value] if value != -1 else NO_AGREEMENT for value in chunk[column]] if named else chunk[column]
+            [named[value] if value != -1 else NO_AGREEMENT for value in batch[column]] if named else batch[column]
             for column, named in classes.items()
         ]
         for values in zip(*columns, strict=True):

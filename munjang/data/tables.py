@@ -31,11 +31,13 @@ Object: TypeAlias = dict[str, object] | Broken | None
 Row: TypeAlias = tuple[int, list[object] | Broken]
 
 SUFFIXES = {".txt": "txt", ".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
-MAX_FIELD = 1 << 24  # characters of a CSV field; a quote that is never closed would read the whole file as one
+MAX_FIELD_CHARACTERS = (
+    1 << 24
+)  # characters of a CSV field; a quote that is never closed would read the whole file as one
 
 
 def read_texts(path: Source, column: str | None = None, format: str | None = None) -> Iterator[str]:
-    """The texts of one column, one row at a time. A row is a row: empty lines of a .txt are empty texts.
+    """Yield the texts of one column, one row at a time. A row is a row: empty lines of a .txt are empty texts.
 
     `list(read_texts("sentences.csv", column="title"))`
     """
@@ -47,14 +49,14 @@ def read_texts(path: Source, column: str | None = None, format: str | None = Non
 def read_pairs(
     path: Source, columns: tuple[str, str] | None = None, format: str | None = None
 ) -> Iterator[tuple[str, str]]:
-    """The texts of two columns, one row at a time."""
+    """Yield the texts of two columns, one row at a time."""
     choose = partial(choose_pair, label(path), columns)
     for _, (first, second) in _checked(path, choose, format):
         yield first, second
 
 
 def format_of(path: Source, format: str | None = None) -> str:
-    """The key of `READERS` for this path: as given, else by suffix; standard input is one text a line."""
+    """Return the key of `READERS` for this path: as given, else by suffix; standard input is one text a line."""
     if format is not None:
         if format not in READERS:
             raise unknown("format", format, READERS)
@@ -74,17 +76,17 @@ def format_of(path: Source, format: str | None = None) -> str:
 
 
 def read_rows(path: Source, choose: Choose, format: str | None = None) -> Iterator[Row]:
-    """The values of the chosen columns as they are, one row at a time; of a row without values, what is wrong."""
+    """Yield the values of the chosen columns as they are, row by row; for a bad row, what is wrong."""
     return READERS[format_of(path, format)](path, choose)
 
 
 def place(path: Source, where: int, format: str | None = None) -> str:
-    """What an error calls a row."""
+    """Return the name of a row in errors."""
     return f"{label(path)}, {'row (from 0)' if format_of(path, format) == 'parquet' else 'line'} {where}"
 
 
 def _checked(path: Source, choose: Choose, format: str | None) -> Iterator[tuple[int, list[str]]]:
-    """Rows whose chosen values are all strings."""
+    """Yield rows whose chosen values are all strings."""
     names: list[str] = []
 
     def remember(columns: list[str]) -> list[str]:
@@ -119,9 +121,9 @@ def _read_csv(path: Source, choose: Choose) -> Iterator[Row]:
 
 
 def csv_rows(path: Source, lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
-    """The fields of each row, which quotes may spread over several of the lines, and the line where it begins."""
+    """Yield the fields of each row, which quotes may spread over several lines, and the line where it begins."""
     # The limit is global and 131,072 characters by default: too few for a document.
-    csv.field_size_limit(max(csv.field_size_limit(), MAX_FIELD))
+    csv.field_size_limit(max(csv.field_size_limit(), MAX_FIELD_CHARACTERS))
     rows = csv.reader((line + "\n" for _, line in lines), strict=True)
     first = 1
     try:
@@ -134,7 +136,7 @@ def csv_rows(path: Source, lines: Iterable[tuple[int, str]]) -> Iterator[tuple[i
 
 
 def with_header(path: Source, rows: Iterable[tuple[int, list[str]]], choose: Choose) -> Iterator[Row]:
-    """The chosen columns of rows, the first of which names all of them."""
+    """Yield the chosen columns of rows, the first of which names all of them."""
     lines = iter(rows)
     header = next(lines, None)
     if header is None:
@@ -155,7 +157,7 @@ def _read_jsonl(path: Source, choose: Choose) -> Iterator[Row]:
 
 
 def json_object(line: str) -> Object:
-    """What a line of JSON holds; None for a blank one, which is no row."""
+    """Parse a line of JSON; None for a blank one, which is not a row."""
     if not line or line.isspace():
         return None
     try:
@@ -168,7 +170,7 @@ def json_object(line: str) -> Object:
 def json_rows(
     lines: Iterable[tuple[int, str]], choose: Choose, parse: Callable[[str], Object] = json_object
 ) -> Iterator[Row]:
-    """The chosen columns of lines of JSON; the first of them that is an object says what there is to choose from."""
+    """Yield the chosen columns of lines of JSON; the first object says what there is to choose from."""
     names: list[str] = []
     for number, line in lines:
         row = parse(line)
@@ -180,7 +182,7 @@ def json_rows(
 
 
 def json_values(row: dict[str, object], names: Sequence[str]) -> list[object] | Broken:
-    """The values of the columns; what is wrong where the object lacks one."""
+    """Return the values of the columns, or what is wrong if the object lacks one."""
     missing = [name for name in names if name not in row]
     if missing:
         return Broken(f"no {missing[0]!r}; it has {', '.join(row) or 'nothing'}"[:300])

@@ -35,7 +35,7 @@ class TokenTable:
 
     @classmethod
     def build(cls, texts: Sequence[str], tokenizer: Tokenizer, folder: Path | None = None) -> "TokenTable":
-        """From the file that another run or process left in `folder`, else made and left there; None: in memory.
+        """Load the file that another run or process left in `folder`, else write it; None: stay in memory.
 
         >>> from munjang import BiEncoder
         >>> TokenTable.build(["a cat", "a dog", "a cat"], BiEncoder.load().tokenizer).keys.tolist()
@@ -44,9 +44,9 @@ class TokenTable:
         if folder is None:
             return _made(texts, tokenizer)
         path = folder / f"tokens-{_fingerprint(texts, tokenizer)}.bin"
-        found = _mapped(path)
-        if found is not None:
-            return found
+        cached = _mapped(path)
+        if cached is not None:
+            return cached
         table = _made(texts, tokenizer)
         folder.mkdir(parents=True, exist_ok=True)
         _write(table, path)
@@ -57,11 +57,11 @@ class TokenTable:
 
     @property
     def lengths(self) -> Ints:
-        """Tokens of each text."""
+        """Return the number of tokens of each text."""
         return np.diff(self.starts)[self.keys]
 
     def take(self, rows: Ints | Sequence[int]) -> tuple[Ids, Ints]:
-        """Flat ids of some texts, and how many each has."""
+        """Return the ids of some texts in a row, and how many each has."""
         keys = self.keys[np.asarray(rows, np.int64)]
         lengths = self.starts[keys + 1] - self.starts[keys]
         return gather(self.ids, self.starts, keys, lengths), lengths
@@ -74,12 +74,12 @@ def _made(texts: Sequence[str], tokenizer: Tokenizer) -> TokenTable:
 
 
 def _fingerprint(texts: Sequence[str], tokenizer: Tokenizer) -> str:
-    """Of everything that the tokens depend on."""
-    found = hashlib.blake2b(digest_size=16)
-    found.update(f"{tokenizer.rust.to_str()}\0{tokenizer.dropped}\0".encode())
-    found.update(np.fromiter(map(len, texts), "<i8", len(texts)).tobytes())  # so that no two lists join to the same
-    found.update("".join(texts).encode("utf-8", "surrogatepass"))
-    return found.hexdigest()
+    """Hash everything that the tokens depend on."""
+    digest = hashlib.blake2b(digest_size=16)
+    digest.update(f"{tokenizer.rust.to_str()}\0{tokenizer.dropped}\0".encode())
+    digest.update(np.fromiter(map(len, texts), "<i8", len(texts)).tobytes())  # so that no two lists join to the same
+    digest.update("".join(texts).encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
 
 
 def _write(table: TokenTable, path: Path) -> None:
@@ -101,10 +101,10 @@ def _write(table: TokenTable, path: Path) -> None:
 
 
 def _mapped(path: Path) -> TokenTable | None:
-    """The table of a file; None where there is no file, or one that is not whole."""
+    """Map the table of a file into memory; None if there is none, or an incomplete one."""
     try:
         content: NDArray[np.uint8] = np.asarray(np.memmap(path, np.uint8, "r"))
-    except (FileNotFoundError, ValueError):  # numpy's word for an empty file
+    except (FileNotFoundError, ValueError):  # numpy's error for an empty file
         return None
     if len(content) < HEADER.size:
         return None

@@ -1,4 +1,4 @@
-"""Vectors to disk, streamed: .npy, .parquet (id, vector, text) and .jsonl.    N rows, D components.
+"""Vectors to disk, streamed: .npy, .parquet (id, vector, text) and .jsonl.    N rows, D dimension.
 
 Parquet gives every whole number at least four bytes, so vectors of bytes are columns of fixed-size binary there.
 """
@@ -16,61 +16,61 @@ from munjang.errors import InputError, MissingExtra
 if TYPE_CHECKING:
     import pyarrow as pa
 
-DTYPE = b"munjang.dtype"  # of a column of bytes, in the metadata of its field
-DIGITS = {"float32": ".9g", "float16": ".5g"}  # as many as bring the same bits back
+DTYPE_KEY = b"munjang.dtype"  # of a column of bytes, in the metadata of its field
+FLOAT_FORMATS = {"float32": ".9g", "float16": ".5g"}  # as many as bring the same bits back
 
 
 @dataclass(frozen=True)
-class Part:
+class VectorBlock:
     """Some consecutive rows; `texts` only where they are kept."""
 
     vectors: NDArray[Any]
     texts: list[str] | None = None
 
 
-# The file, one part after another (at least one, maybe of no rows), and how many rows there are in all.
-Write: TypeAlias = Callable[[BinaryIO, Iterator[Part], int], None]
+# The file, one block after another (at least one, maybe of no rows), and how many rows there are in all.
+Write: TypeAlias = Callable[[BinaryIO, Iterator[VectorBlock], int], None]
 
 
-def write_npy(file: BinaryIO, parts: Iterator[Part], num_rows: int) -> None:
-    """The same bytes as `np.save` of all rows at once; texts have no place here.
+def write_npy(file: BinaryIO, blocks: Iterator[VectorBlock], num_rows: int) -> None:
+    """Write the same bytes as `np.save` of all rows at once, without texts.
 
     Not `np.save`: on a full disk its `tofile` reports "4096 requested and 512 written" without the reason.
     """
-    first = next(parts)
+    first = next(blocks)
     shape = (num_rows, *first.vectors.shape[1:])
     description = np.lib.format.dtype_to_descr(first.vectors.dtype)
     header = {"descr": description, "fortran_order": False, "shape": shape}
     np.lib.format.write_array_header_1_0(file, header)
     file.write(np.ascontiguousarray(first.vectors).data)
-    for part in parts:
-        file.write(np.ascontiguousarray(part.vectors).data)
+    for block in blocks:
+        file.write(np.ascontiguousarray(block.vectors).data)
 
 
-def write_parquet(file: BinaryIO, parts: Iterator[Part], num_rows: int) -> None:
-    """Columns id (the row's number), vector (see `column_of`) and, where kept, text. A row group per part."""
+def write_parquet(file: BinaryIO, blocks: Iterator[VectorBlock], num_rows: int) -> None:
+    """Write columns id (the row's number), vector (see `column_of`) and, where kept, text; a row group per block."""
     pa, parquet = require_pyarrow()
-    first = next(parts)
+    first = next(blocks)
     kind, dtype = column_of(first.vectors[:0]).type, first.vectors.dtype
-    vector = pa.field("vector", kind, metadata={DTYPE: dtype.name} if dtype.itemsize == 1 else None)
+    vector = pa.field("vector", kind, metadata={DTYPE_KEY: dtype.name} if dtype.itemsize == 1 else None)
     fields = [pa.field("id", pa.int64()), vector]
     schema = pa.schema(fields if first.texts is None else [*fields, pa.field("text", pa.string())])
     start = 0
     # Vectors hardly repeat: a dictionary of their values only costs time.
     with parquet.ParquetWriter(file, schema, use_dictionary=False) as writer:
-        for part in _chain(first, parts):
-            rows = len(part.vectors)
+        for block in _chain(first, blocks):
+            rows = len(block.vectors)
             columns = [
                 pa.array(np.arange(start, start + rows)),
-                column_of(part.vectors),
-                *([] if part.texts is None else [pa.array(map(_encodable, part.texts), pa.string())]),
+                column_of(block.vectors),
+                *([] if block.texts is None else [pa.array(map(encodable, block.texts), pa.string())]),
             ]
             writer.write_table(pa.Table.from_arrays(columns, schema=schema))
             start += rows
 
 
 def column_of(vectors_ND: NDArray[Any]) -> "pa.Array":
-    """Floats as lists of fixed size; components of one byte as the bytes of a row."""
+    """Make a column: floats as lists of fixed size, one-byte components as the bytes of a row."""
     pa, _ = require_pyarrow()
     rows = np.ascontiguousarray(vectors_ND)
     if rows.dtype.itemsize == 1:
@@ -79,7 +79,7 @@ def column_of(vectors_ND: NDArray[Any]) -> "pa.Array":
 
 
 def matrix_of(table: "pa.Table", dtype: str | None = None) -> NDArray[Any]:
-    """The vectors of a table, [N, D]; `dtype` is that of bytes, where their column doesn't say it itself.
+    """Return the vectors of a table, [N, D]; `dtype` is that of bytes, where their column doesn't say it itself.
 
     `matrix_of(pyarrow.parquet.read_table("vectors.parquet"))`
     """
@@ -89,32 +89,32 @@ def matrix_of(table: "pa.Table", dtype: str | None = None) -> NDArray[Any]:
     if not pa.types.is_fixed_size_binary(array.type):  # floats, and whole numbers in files of older versions
         flat: NDArray[Any] = array.flatten().to_numpy(zero_copy_only=False)
         return flat.reshape(len(array), array.type.list_size)
-    told = (table.schema.field("vector").metadata or {}).get(DTYPE, b"").decode() or dtype
-    if told is None:
+    stored = (table.schema.field("vector").metadata or {}).get(DTYPE_KEY, b"").decode() or dtype
+    if stored is None:
         raise InputError("The vectors are bytes, and their column doesn't say of which type; give dtype, such as int8.")
     width = array.type.byte_width
     start = array.offset * width
     data = np.frombuffer(array.buffers()[1], np.uint8)[start : start + len(array) * width]
-    return data.view(told).reshape(len(array), width)
+    return data.view(stored).reshape(len(array), width)
 
 
-def write_jsonl(file: BinaryIO, parts: Iterator[Part], num_rows: int) -> None:
-    """One object a line: {"id": 0, "vector": [...], "text": "..."}."""
+def write_jsonl(file: BinaryIO, blocks: Iterator[VectorBlock], num_rows: int) -> None:
+    """Write one object a line: {"id": 0, "vector": [...], "text": "..."}."""
     row = 0
-    for part in parts:
-        show = f"{{:{DIGITS.get(part.vectors.dtype.name, 'd')}}}".format
-        for place, vector in enumerate(part.vectors.tolist()):
+    for block in blocks:
+        show = f"{{:{FLOAT_FORMATS.get(block.vectors.dtype.name, 'd')}}}".format
+        for place, vector in enumerate(block.vectors.tolist()):
             text = (
                 ""
-                if part.texts is None
-                else f', "text": {json.dumps(_encodable(part.texts[place]), ensure_ascii=False)}'
+                if block.texts is None
+                else f', "text": {json.dumps(encodable(block.texts[place]), ensure_ascii=False)}'
             )
             file.write(f'{{"id": {row}, "vector": [{", ".join(map(show, vector))}]{text}}}\n'.encode())
             row += 1
 
 
 def require_pyarrow() -> tuple[Any, Any]:
-    """pyarrow and pyarrow.parquet, or the line that installs them."""
+    """Import pyarrow and pyarrow.parquet, or say how to install them."""
     try:
         import pyarrow
         import pyarrow.parquet
@@ -123,13 +123,13 @@ def require_pyarrow() -> tuple[Any, Any]:
     return pyarrow, pyarrow.parquet
 
 
-def _chain(first: Part, rest: Iterator[Part]) -> Iterator[Part]:
+def _chain(first: VectorBlock, rest: Iterator[VectorBlock]) -> Iterator[VectorBlock]:
     yield first
     yield from rest
 
 
-def _encodable(text: str) -> str:
-    """A lone surrogate (JSON may hold one) is no UTF-8; it becomes U+FFFD, as in the tokenizer."""
+def encodable(text: str) -> str:
+    """Replace lone surrogates (JSON may hold them), which are not UTF-8, by U+FFFD, as the tokenizer does."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, TypeAlias
 
 from munjang.data.examples import Examples
 from munjang.data.files import replacing
-from munjang.data.vectors import require_pyarrow
+from munjang.data.vectors import encodable, require_pyarrow
 from munjang.errors import InputError, unknown
 
 Column: TypeAlias = Sequence[Any]  # texts or numbers
@@ -18,7 +18,7 @@ NOT_IN_TSV = ("\t", "\n", "\r")  # nothing is quoted there
 
 
 def columns_of(examples: Examples) -> dict[str, Column]:
-    """The columns of examples by name: their texts, then `label` and `score` where they have them."""
+    """Return the columns of examples by name: their texts, then `label` and `score` where they have them."""
     names = examples.columns or tuple(f"text_{place}" for place in range(1, len(examples.texts) + 1))
     table: dict[str, Column] = dict(zip(names, examples.texts, strict=True))
     if examples.labels is not None:
@@ -66,7 +66,7 @@ def check_texts(path: Path, texts: Iterable[str]) -> None:
 def _write_tsv(file: BinaryIO, table: dict[str, Column]) -> None:
     lines = zip(*table.values(), strict=True)
     for row in (tuple(table), *lines):
-        fields = [str(value) for value in _encodable(row)]
+        fields = [str(value) for value in _all_encodable(row)]
         check_texts(Path("a.tsv"), fields)
         file.write(("\t".join(fields) + "\n").encode())
 
@@ -75,29 +75,27 @@ def _write_csv(file: BinaryIO, table: dict[str, Column]) -> None:
     text = io.TextIOWrapper(file, "utf-8", newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(table)
-    writer.writerows(_encodable(row) for row in zip(*table.values(), strict=True))
+    writer.writerows(_all_encodable(row) for row in zip(*table.values(), strict=True))
     text.detach()  # writes what is left; the file is closed by who opened it
 
 
 def _write_jsonl(file: BinaryIO, table: dict[str, Column]) -> None:
     for row in zip(*table.values(), strict=True):
-        values = dict(zip(table, _encodable(row), strict=True))
+        values = dict(zip(table, _all_encodable(row), strict=True))
         file.write((json.dumps(values, ensure_ascii=False) + "\n").encode())
 
 
 def _write_parquet(file: BinaryIO, table: dict[str, Column]) -> None:
     pa, parquet = require_pyarrow()
     # a column without rows is one of texts too
-    columns = {name: pa.array(_encodable(column), None if column else pa.string()) for name, column in table.items()}
+    columns = {
+        name: pa.array(_all_encodable(column), None if column else pa.string()) for name, column in table.items()
+    }
     parquet.write_table(pa.table(columns), file)
 
 
-def _encodable(values: Iterable[Any]) -> list[Any]:
-    """A lone surrogate (JSON may hold one) is no UTF-8; it becomes U+FFFD, as in the tokenizer."""
-    return [
-        value.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if isinstance(value, str) else value
-        for value in values
-    ]
+def _all_encodable(values: Iterable[Any]) -> list[Any]:
+    return [encodable(value) if isinstance(value, str) else value for value in values]
 
 
 WRITERS: dict[str, Write] = {

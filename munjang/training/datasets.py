@@ -19,7 +19,7 @@ from munjang.data.mixing import mix, turns
 from munjang.data.reading import drop_overlap, read_examples
 from munjang.data.sampling import batches, shortage
 from munjang.data.tokens import TokenTable
-from munjang.data.vectors import Part, write_npy
+from munjang.data.vectors import VectorBlock, write_npy
 from munjang.errors import InputError, unknown
 from munjang.objectives import OBJECTIVES, make, wrap
 from munjang.objectives.base import Objective
@@ -290,7 +290,7 @@ def vectors_of(
         vectors = _encode(model, examples, normalize)
         cache.mkdir(parents=True, exist_ok=True)
         with replacing(path, path.with_name(f"{path.name}.{os.getpid()}.tmp")) as file:
-            write_npy(file, iter([Part(vectors)]), len(vectors))
+            write_npy(file, iter([VectorBlock(vectors)]), len(vectors))
     cached: Floats = np.load(path, mmap_mode="r", allow_pickle=False)
     return cached
 

@@ -27,7 +27,7 @@ from munjang.vectors.similarity import PAIRWISE
 
 PICKS = ("top", "random")
 LAYOUTS = ("triplet", "columns", "labelled")
-PAIRS_AT_ONCE = 65_536  # rows whose vectors are laid side by side
+MAX_PAIRS_AT_ONCE = 65_536  # rows whose vectors are compared in one operation
 
 
 @dataclass(frozen=True)
@@ -54,14 +54,16 @@ class Rules:
             width = self.rank_to - self.rank_from
             raise InputError(f"{self.num_negatives} negatives can't come from {width} ranks; raise rank_to.")
         if self.relative_margin is not None and not 0 <= self.relative_margin <= 1:
-            raise InputError(f"relative_margin is a share of the positive's score, 0 to 1, not {self.relative_margin}.")
+            raise InputError(
+                f"relative_margin is a fraction of the positive's score, 0 to 1, not {self.relative_margin}."
+            )
         if self.pick not in PICKS:
             raise unknown("pick", self.pick, PICKS)
 
 
 @dataclass(frozen=True)
 class Statistics:
-    """What came out, and what every rule took."""
+    """Counts of the result, and of what every rule dropped."""
 
     num_rows: int  # of the examples
     num_negatives: int  # found in all
@@ -74,7 +76,7 @@ class Statistics:
 
     @property
     def num_short(self) -> int:
-        """Rows that got fewer than asked for, or none."""
+        """Count the rows that got fewer than asked for, or none."""
         return self.num_rows - self.num_full
 
     def __str__(self) -> str:
@@ -127,13 +129,13 @@ def mine_negatives(
     layout: str = "triplet",
     progress: bool | None = None,
 ) -> Mined:
-    """Negatives for rows of anchor and positive, from a corpus or, without one, from all positives.
+    """Mine negatives for rows of anchor and positive, from a corpus or, without one, from all positives.
 
     A text that equals the anchor or any positive of the same anchor is never a negative. Ranks are counted without
-    those, from 0. margin: a negative scores at most the positive's score minus this; relative_margin: minus this share
-    of it. scorer: a cross-encoder drops what it scores higher than the positive minus scorer_margin (0 if not given).
-    layout: "triplet" is a row for each negative; "columns" anchor, positive, negative_1 ... and only rows that have
-    all; "labelled" pairs with 1 and 0.
+    those, from 0. margin: a negative scores at most the positive's score minus this; relative_margin: minus this
+    fraction of it. scorer: a cross-encoder drops what it scores higher than the positive minus scorer_margin (0 if not
+    given). layout: "triplet" is a row for each negative; "columns" anchor, positive, negative_1 ... and only rows that
+    have all; "labelled" pairs with 1 and 0.
     """
     rules = Rules(
         num_negatives, rank_from, rank_to, margin, relative_margin, max_score, min_score, scorer_margin, pick, seed
@@ -188,7 +190,7 @@ def _search(
     scores_QK, places_QK = nearest(
         queries_QD, documents_CD[:num_candidates], rules.rank_to, name, pairs, model.device, progress
     )
-    parts = np.split(np.arange(len(examples)), range(PAIRS_AT_ONCE, len(examples), PAIRS_AT_ONCE))
+    parts = np.split(np.arange(len(examples)), range(MAX_PAIRS_AT_ONCE, len(examples), MAX_PAIRS_AT_ONCE))
     near = [PAIRWISE[name](queries_QD[anchor_of_N[at]], documents_CD[positive_of_N[at]]) for at in parts]
     scores_NK = scores_QK[anchor_of_N]
     positive_N = np.concatenate(near).astype(np.float32)
@@ -200,7 +202,7 @@ def _search(
 
 
 def _apply(rules: Rules, search: _Search) -> dict[str, int]:
-    """Strike out what a rule forbids; how many each rule took."""
+    """Drop what a rule forbids; return how many each rule dropped."""
     scores_NK, positive_N1 = search.scores_NK, search.positive_N[:, None]
     wrong: dict[str, Bools] = {}
     if rules.rank_from:
@@ -221,7 +223,7 @@ def _apply(rules: Rules, search: _Search) -> dict[str, int]:
 
 
 def _order(rules: Rules, search: _Search) -> Ints:
-    """The places of candidates in the order in which they are taken: [N, K]."""
+    """Return the candidates of each row in the order in which they are taken: [N, K]."""
     num_rows, num_candidates = search.scores_NK.shape
     if rules.pick == "top":
         return np.broadcast_to(np.arange(num_candidates), (num_rows, num_candidates))
@@ -231,7 +233,7 @@ def _order(rules: Rules, search: _Search) -> Ints:
 
 
 def _choose(order_NK: Ints, is_left_NK: Bools, num_negatives: int) -> Bools:
-    """The first so many of every row that are left: [N, K]."""
+    """Mark the first `num_negatives` that are left in each row: [N, K]."""
     is_left = np.take_along_axis(is_left_NK, order_NK, 1)
     is_first = is_left & (np.cumsum(is_left, axis=1) <= num_negatives)
     chosen_NK = np.zeros_like(is_left_NK)
@@ -269,7 +271,7 @@ def _predict(scorer: CrossEncoder, search: _Search, rows: Ints, places: Ints, pr
 
 
 def _rows(search: _Search, chosen_NK: Bools) -> Iterator[list[str]]:
-    """The negatives of each row, best first."""
+    """Yield the negatives of each row, best first."""
     for row, is_chosen in enumerate(chosen_NK):
         yield [search.documents[place] for place in search.places_NK[row, is_chosen].tolist()]
 

@@ -47,7 +47,7 @@ class ProcessGroup:
 
     @property
     def is_main(self) -> bool:
-        """Whether this process writes files and messages."""
+        """Tell whether this process writes files and messages."""
         return self.rank == 0
 
     def all_gather(self, own_BX: Tensor, sizes: Sequence[int]) -> list[Tensor]:

@@ -162,7 +162,7 @@ class Run:
 
     @property
     def last_step(self) -> int | None:
-        """The update of the last checkpoint."""
+        """Return the update of the last checkpoint."""
         return max(self._steps(), default=None)
 
     def _unwritten(self, place: Path, error: Exception) -> CheckpointError:

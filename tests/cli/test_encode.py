@@ -19,7 +19,7 @@ import pytest
 
 from munjang.bi_encoder import BiEncoder
 from munjang.cli import main
-from munjang.data.parts import Parts
+from munjang.data.blocks import Blocks
 from munjang.data.vectors import matrix_of
 
 TEXTS = [f"text number {number}, {'long ' * (number % 7)}고양이" for number in range(50)]
@@ -278,7 +278,7 @@ def test_finished_output_is_kept(
 
 
 def test_one_run_at_a_time(source: Path, tmp_path: Path, tiny_bert: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with Parts(tmp_path / "a.npy"):
+    with Blocks(tmp_path / "a.npy"):
         assert main(command(source, tmp_path / "a.npy", tiny_bert)) == 2
     assert f"is being written by another process {os.getpid()}; wait for it or stop it" in capsys.readouterr().err
     assert names(tmp_path) == ["texts.txt"]

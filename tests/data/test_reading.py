@@ -190,7 +190,7 @@ def test_datasets_of_the_hub_need_an_extra(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setitem(__import__("sys").modules, "datasets", None)
     with pytest.raises(MissingExtra, match=r"munjang\[datasets\]"):
         read_examples("hub:owner/name:train")
-    with pytest.raises(InputError, match="no dataset"):
+    with pytest.raises(InputError, match="not a dataset"):
         read_examples("hub:name")
 
 

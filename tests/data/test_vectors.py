@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from munjang.data.vectors import WRITERS, Part, column_of, matrix_of, require_pyarrow
+from munjang.data.vectors import WRITERS, VectorBlock, column_of, matrix_of, require_pyarrow
 from munjang.errors import InputError, MissingExtra
 
 DTYPES = ["float32", "float16", "int8", "uint8"]
@@ -26,9 +26,9 @@ def vectors_of(dtype: str) -> np.ndarray:
 def written(suffix: str, vectors: np.ndarray, texts: list[str] | None = None) -> bytes:
     """In parts of three rows."""
 
-    def parts() -> Iterator[Part]:
+    def parts() -> Iterator[VectorBlock]:
         for start in range(0, max(len(vectors), 1), 3):
-            yield Part(vectors[start : start + 3], None if texts is None else texts[start : start + 3])
+            yield VectorBlock(vectors[start : start + 3], None if texts is None else texts[start : start + 3])
 
     file = io.BytesIO()
     WRITERS[suffix](file, parts(), len(vectors))
@@ -69,7 +69,7 @@ def test_no_rows(suffix: str) -> None:
 def test_bytes_take_a_byte_in_parquet() -> None:
     vectors = np.random.default_rng(0).integers(-128, 128, (1000, 100), np.int8)
     file = io.BytesIO()
-    WRITERS[".parquet"](file, iter([Part(vectors)]), 1000)
+    WRITERS[".parquet"](file, iter([VectorBlock(vectors)]), 1000)
     assert len(file.getvalue()) < 1.2 * vectors.size  # lists took 4; ids and heads are the rest
 
 

@@ -1,7 +1,7 @@
-"""A long output in parts: finished chunks beside it on disk, so that a killed run goes on where it stopped.
+"""A long output in blocks: finished ones are kept beside it on disk, so that a killed run can be resumed.
 
 OUT.parts/job.json    what is being computed; another job is refused
-OUT.parts/00000.npy   the vectors of the first chunk, there as soon as they are complete
+OUT.parts/00000.npy   the vectors of the first block, there as soon as they are complete
 OUT.parts/00000.json  its texts, where they are kept
 OUT.parts/lock        held while a process works on it
 """
@@ -20,16 +20,16 @@ from numpy.typing import NDArray
 
 from munjang.data.files import replacing
 from munjang.data.locks import locked
-from munjang.data.vectors import Part, write_npy
+from munjang.data.vectors import VectorBlock, write_npy
 from munjang.errors import InputError
 
-OURS = re.compile(r"(job\.json|output|\d{5,}\.(npy|json))(\.tmp)?")
+OWN_FILES = re.compile(r"(job\.json|output|\d{5,}\.(npy|json))(\.tmp)?")
 
 
-class Parts:
-    """The folder of finished chunks of one output. Enter it to hold its lock.
+class Blocks:
+    """The folder of finished blocks of one output. Enter it to hold its lock.
 
-    >>> with Parts(Path("out.npy")) as parts:
+    >>> with Blocks(Path("out.npy")) as parts:
     ...     parts.begin({"model": "abc"})
     ...     parts.write(0, np.zeros((2, 384), np.float32))
     ...     parts.clear()
@@ -40,7 +40,7 @@ class Parts:
         self.folder = output.with_name(output.name + ".parts")
         self._lock: int | None = None
 
-    def __enter__(self) -> "Parts":
+    def __enter__(self) -> "Blocks":
         self._lock = locked(self.folder, self.output)
         return self
 
@@ -56,11 +56,11 @@ class Parts:
             os.close(self._lock)
 
     def is_begun(self) -> bool:
-        """Whether there is something to go on with."""
+        """Tell whether there is a job to resume."""
         return (self.folder / "job.json").exists()
 
     def job(self, settings: Mapping[str, object]) -> dict[str, Any] | None:
-        """What `begin` recorded, None if it wasn't called; refused if it was for other settings."""
+        """Return what `begin` recorded, None if nothing; refuse other settings."""
         if not self.is_begun():
             return None
         try:
@@ -70,9 +70,9 @@ class Parts:
             raise InputError(f"{self.folder}/job.json is damaged; begin anew with --restart") from None
         changed = [name for name in {**old, **settings} if old.get(name) != settings.get(name)]
         if changed:
-            told = "; ".join(f"{name} was {old.get(name)!r}, is now {settings.get(name)!r}" for name in changed)
+            changes = "; ".join(f"{name} was {old.get(name)!r}, is now {settings.get(name)!r}" for name in changed)
             raise InputError(
-                f"{self.folder} holds an unfinished run with other settings: {told}. "
+                f"{self.folder} holds an unfinished run with other settings: {changes}. "
                 "Repeat that command to finish it, or drop it with --restart"
             )
         return job
@@ -84,32 +84,32 @@ class Parts:
             file.write(json.dumps({"settings": settings, "num_rows": num_rows}, indent=1).encode())
 
     def write(self, number: int, vectors: NDArray[Any], texts: list[str] | None = None) -> None:
-        """Finish one chunk. Its vectors come last: where they are, the chunk is complete."""
+        """Write one block. Its vectors come last: where they are, the block is complete."""
         if texts is not None:
             with replacing(self._path(number, "json")) as file:
                 file.write(json.dumps(texts).encode())
         with replacing(self._path(number, "npy")) as file:
-            write_npy(file, iter([Part(vectors)]), len(vectors))
+            write_npy(file, iter([VectorBlock(vectors)]), len(vectors))
 
     def num_finished(self) -> int:
-        """How many chunks are complete, counted from the first."""
+        """Count the complete blocks from the first on."""
         number = 0
         while self._path(number, "npy").exists():
             number += 1
         return number
 
     def num_rows(self) -> int:
-        """Rows of all finished chunks."""
+        """Count the rows of all finished blocks."""
         return sum(
             len(np.load(self._path(number, "npy"), mmap_mode="r", allow_pickle=False))
             for number in range(self.num_finished())
         )
 
-    def read(self) -> Iterator[Part]:
-        """The finished chunks in order, one in memory at a time."""
+    def read(self) -> Iterator[VectorBlock]:
+        """Yield the finished blocks in order, one in memory at a time."""
         for number in range(self.num_finished()):
             texts = self._path(number, "json")
-            yield Part(
+            yield VectorBlock(
                 np.load(self._path(number, "npy"), allow_pickle=False),
                 json.loads(texts.read_bytes()) if texts.exists() else None,
             )
@@ -118,7 +118,7 @@ class Parts:
         """Remove what `begin` and `write` made and nothing else. The job goes first: without it the rest is debris."""
         (self.folder / "job.json").unlink(missing_ok=True)
         for path in self.folder.iterdir():
-            if OURS.fullmatch(path.name):
+            if OWN_FILES.fullmatch(path.name):
                 path.unlink()
 
     def _path(self, number: int, suffix: str) -> Path:

@@ -7,18 +7,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from munjang.data.parts import Parts
+from munjang.data.blocks import Blocks
 from munjang.errors import InputError
 
 
 def test_life(tmp_path: Path) -> None:
     output = tmp_path / "a.npy"
-    with Parts(output) as parts:
+    with Blocks(output) as parts:
         assert parts.job({}) is None
         parts.begin({"model": "m"})
         parts.write(0, np.ones((2, 3), np.float32), ["a", "b"])
         parts.write(1, np.zeros((1, 3), np.float32), ["\ud800"])
-    with Parts(output) as parts:  # what is begun stays
+    with Blocks(output) as parts:  # what is begun stays
         assert parts.job({"model": "m"}) == {"settings": {"model": "m"}, "num_rows": None}
         with pytest.raises(InputError, match=r"other settings: model was 'm', is now 'n'\. Repeat"):
             parts.job({"model": "n"})
@@ -30,13 +30,13 @@ def test_life(tmp_path: Path) -> None:
 
 
 def test_nothing_begun_leaves_nothing(tmp_path: Path) -> None:
-    with Parts(tmp_path / "a.npy") as parts:
+    with Blocks(tmp_path / "a.npy") as parts:
         assert parts.folder.is_dir()
     assert list(tmp_path.iterdir()) == []
 
 
 def test_half_written_chunk_does_not_count(tmp_path: Path) -> None:
-    with Parts(tmp_path / "a.npy") as parts:
+    with Blocks(tmp_path / "a.npy") as parts:
         parts.begin({})
         parts.write(0, np.ones((2, 3), np.float32))
         (parts.folder / "00001.npy.tmp").write_bytes(b"half")
@@ -46,7 +46,7 @@ def test_half_written_chunk_does_not_count(tmp_path: Path) -> None:
 
 
 def test_failed_write_leaves_no_chunk(tmp_path: Path) -> None:
-    with Parts(tmp_path / "a.npy") as parts:
+    with Blocks(tmp_path / "a.npy") as parts:
         parts.begin({})
         (parts.folder / "00000.npy.tmp").mkdir()  # can't be opened for writing
         with pytest.raises(OSError, match=r"00000\.npy"):
@@ -56,16 +56,16 @@ def test_failed_write_leaves_no_chunk(tmp_path: Path) -> None:
 
 
 def test_lock(tmp_path: Path) -> None:
-    with Parts(tmp_path / "a.npy"), pytest.raises(InputError, match=r"a\.npy is being written by another process \d+"):
-        Parts(tmp_path / "a.npy").__enter__()
+    with Blocks(tmp_path / "a.npy"), pytest.raises(InputError, match=r"a\.npy is being written by another process \d+"):
+        Blocks(tmp_path / "a.npy").__enter__()
 
 
 def test_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
     code = (
-        "import os; from pathlib import Path; from munjang.data.parts import Parts\n"
-        f"with Parts(Path({str(tmp_path / 'a.npy')!r})) as parts: parts.begin({{}}); os.kill(os.getpid(), 9)"
+        "import os; from pathlib import Path; from munjang.data.blocks import Parts\n"
+        f"with Blocks(Path({str(tmp_path / 'a.npy')!r})) as parts: parts.begin({{}}); os.kill(os.getpid(), 9)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -9
     assert (tmp_path / "a.npy.parts" / "lock").exists()
-    with Parts(tmp_path / "a.npy") as parts:
+    with Blocks(tmp_path / "a.npy") as parts:
         assert parts.is_begun()
