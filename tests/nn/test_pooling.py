@@ -127,7 +127,7 @@ def test_neighbours_do_not_change_a_result() -> None:
 
 def test_unknown_modes() -> None:
     assert check(["mean", "cls"]) == ("mean", "cls")
-    with pytest.raises(InputError, match="Unknown pooling 'avg'; choose from cls, lasttoken, max, mean"):
+    with pytest.raises(InputError, match=f"Unknown pooling 'avg'; choose from {', '.join(sorted(POOLERS))}"):
         check(["avg"])
     with pytest.raises(InputError, match="Did you mean 'weightedmean'"):
         check(["weighted_mean"])

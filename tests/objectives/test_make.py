@@ -32,7 +32,7 @@ def test_every_option_has_a_name_of_its_own(name: str) -> None:
 
 
 def test_unknown_names() -> None:
-    with refused("Unknown objective 'clasification'; choose from angle,"):
+    with refused(f"Unknown objective 'clasification'; choose from {min(OBJECTIVES)},"):
         make("clasification", FACTS)
     with refused("Did you mean 'triplet'?"):
         make("tripled", FACTS)
