@@ -21,13 +21,13 @@ TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding=
 
 
 def anchors(text: str) -> set[str]:
-    """The anchors of a document's headings, as code hosts make them."""
+    """Return the anchors of a document's headings, as code hosts make them."""
     headings = re.findall(r"^#+ (.+)$", FENCE.sub("", text), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def link_problem(document: Path, link: str) -> str | None:
-    """Why a link leads nowhere; None if it does or if it leaves the repository."""
+    """Return why a link is broken; None if it works or leaves the repository."""
     if re.match(r"[a-z]+:", link):
         return None
     path, _, anchor = link.partition("#")

@@ -1,4 +1,4 @@
-"""What the documents say of code and records, written from them: `make docs` checks it, `make docs FIX=1` writes it.
+"""Generate the parts of documents that come from code and records: `make docs` checks, `make docs FIX=1` writes them.
 
 To add a part: a function `(root, document) -> Markdown` in a file here and a line in PARTS.
 """
@@ -31,7 +31,7 @@ PARTS: tuple[Block | Fact, ...] = (
 
 
 def stale(root: Path) -> list[str]:
-    """Say what the documents under a root don't say as code and records do."""
+    """Return which parts of the documents under a root are out of date."""
     problems = []
     for part in PARTS:
         for document in part.documents:

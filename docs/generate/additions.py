@@ -1,11 +1,11 @@
-"""What adding a thing takes: a file and a line in a table. Both are looked up, so that neither can be wrong."""
+"""The table of what to add for a new thing: a file and a table line. Both are looked up, so that neither can be wrong."""
 
 import ast
 from pathlib import Path
 
 from docs.generate.part import Stale
 
-# What, the file to write (with a placeholder, or one that is there), and the tables that get a line: file, name.
+# Thing, file to write (with a placeholder, or an existing one), and the tables that get a line: file, name.
 ADDITIONS: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...] = (
     ("pooling", "munjang/nn/pooling.py", (("munjang/nn/pooling.py", "POOLERS"),)),
     ("objective", "munjang/objectives/<name>.py", (("munjang/objectives/__init__.py", "OBJECTIVES"),)),
@@ -47,11 +47,11 @@ def table(root: Path, document: str) -> str:
 
 
 def _names(path: Path) -> set[str]:
-    """What a module assigns at its top."""
-    found: set[str] = set()
+    """Return the names that a module assigns at its top level."""
+    names: set[str] = set()
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         targets = (
             node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
         )
-        found |= {target.id for target in targets if isinstance(target, ast.Name)}
-    return found
+        names |= {target.id for target in targets if isinstance(target, ast.Name)}
+    return names

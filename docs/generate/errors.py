@@ -21,7 +21,7 @@ def fenced(root: Path, document: str) -> str:
 
 
 def _classes(root: Path) -> dict[str, tuple[list[str], str]]:
-    """Bases of every class in the package, and what the tree says of it; those of munjang.errors come first."""
+    """Return the bases and description of every class in the package; those of munjang.errors come first."""
     found = []
     for path in sorted((root / "munjang").rglob("*.py")):
         module, text = ".".join(path.relative_to(root).with_suffix("").parts), path.read_text(encoding="utf-8")
@@ -40,7 +40,7 @@ def _classes(root: Path) -> dict[str, tuple[list[str], str]]:
 def _draw(
     name: str, classes: dict[str, tuple[list[str], str]], here: str, below: str, parent: str = "Exception"
 ) -> list[tuple[str, str]]:
-    """The line of a class and those of its children, which stand under their first base."""
+    """Return the line of a class and those of its children, which are listed under their first base."""
     bases, what = classes[name]
     also = [base for base in bases if base != parent]
     lines = [(here + name, f"{what} (also {', '.join(also)})" if also else what)]

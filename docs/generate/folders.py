@@ -8,13 +8,13 @@ from tests.test_architecture import ORDER
 
 # Folders without a docstring. Those of the package have to be here or have an __init__.py.
 PLAIN = {
-    "munjang/models": "The weights of the bundled models, with card and notice",
-    "munjang/server/page": "What a browser sees: HTML, styles and scripts without a build step",
-    "benchmarks": "What measures speed and memory; results/ has the records, peers/ what we are compared with",
-    "docs": "Documents; generate/ writes what they say of the code",
-    "examples": "Programs that run as they are; demo/ and books/ are larger ones",
+    "munjang/models": "Weights of the bundled models, with card and notice",
+    "munjang/server/page": "The page in the browser: HTML, styles and scripts without a build step",
+    "benchmarks": "Measurements of speed and memory; results/ has the records, peers/ the libraries compared with",
+    "docs": "Documents; generate/ writes the parts that come from code and records",
+    "examples": "Runnable programs; demo/ and books/ are larger ones",
     "recipes": "How the bundled models are made from data",
-    "tests": "The same paths as the package; contracts/ covers every entry of a table",
+    "tests": "Tests, with the same paths as the package; contracts/ covers every entry of a table",
 }
 WIDTH = 19
 

@@ -108,9 +108,9 @@ def reranker_card(root: Path, document: str) -> str:
 
 
 def shares_table(root: Path, document: str) -> str:
-    """Return what each share of the re-ranker gives."""
+    """Return the scores for each weight of the re-ranker."""
     shares = record(root)[RERANKING]["shares"]
-    lines = [["share of the re-ranker", "KorQuAD MRR@10", "nDCG@10", "Cranfield MRR@10", "nDCG@10"]]
+    lines = [["weight of the re-ranker", "KorQuAD MRR@10", "nDCG@10", "Cranfield MRR@10", "nDCG@10"]]
     for share, (title, _) in SHARES.items():
         sets = [shares[f"{name} {share}"] for name in ("korquad", "cranfield")]
         lines.append([title, *(f"{each[metric]:.2f}" for each in sets for metric in ("mrr@10", "ndcg@10"))])
@@ -118,7 +118,7 @@ def shares_table(root: Path, document: str) -> str:
 
 
 def components_table(root: Path, document: str) -> str:
-    """Return what shorter and smaller vectors keep."""
+    """Return the scores of shorter and smaller vectors."""
     found = record(root)[COMPONENTS]
     heads = {"int8": "384 in int8", "one bit": "384 in one bit each"}
     lines = [["", *(heads.get(key, key) for key in found["stsb-test"])]]
