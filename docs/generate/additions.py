@@ -1,4 +1,4 @@
-"""The table of what to add for a new thing: a file and a table line. Both are looked up, so that neither can be wrong."""
+"""The table of what a new thing takes: a file and a table line. Both are looked up, so that neither can be wrong."""
 
 import ast
 from pathlib import Path
