@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "munjang"
 ORDER = (
     "cli > server, scale, compat > tasks > training > evaluation > index > bi_encoder, cross_encoder > model"
-    " > stores, engine, objectives, data > checkpoint > nn > text > arguments, vectors"
+    " > stores, engine, objectives, data > checkpoint > nn > text > arguments, pages, vectors"
     " > errors, lazy, options, progress, types"
 )
 LAYERS = [layer.split(", ") for layer in ORDER.split(" > ")]

@@ -96,15 +96,17 @@ def _train(options: Options) -> int:
     texts, labels = read_labelled(options.inputs, options.column, options.label_column, options.separator)
     others = _texts(options, options.others) if options.others else None
     from munjang.bi_encoder import BiEncoder
+    from munjang.pages.html import say as phrase
     from munjang.tasks.classify.classifier import Classifier
-    from munjang.tasks.classify.page import page
+    from munjang.tasks.classify.page import classifier_page
 
     model = BiEncoder.load(options.model, **_where(options))
     config = ClassifyConfig(**{name: getattr(options, name) for name in FITTING_OPTIONS})
     made = Classifier.fit(texts, labels, model, config, others, not options.quiet)
     made.save(output, options.with_model or None, options.replace)
     if options.html is not None:
-        write_page(options.html, page(f"Classifier of {len(made.labels)} labels", made.labels, made.report))
+        title = phrase("classifier", count=len(made.labels))
+        write_page(options.html, classifier_page(title, made.labels, made.report))
     say(options, _summary(made.report))
     say(options, f"the classifier is in {output}")
     return 0
@@ -179,8 +181,9 @@ def _texts(options: Options, paths: Any) -> list[str]:
 
 
 def _answer(options: Options, made: Any, texts: list[str], truth: list[Any] | None) -> int:
+    from munjang.pages.html import say as phrase
     from munjang.tasks.classify.classifier import answers
-    from munjang.tasks.classify.page import page
+    from munjang.tasks.classify.page import classifier_page
     from munjang.tasks.classify.report import measure, truth_table
 
     probabilities_NC = made.probabilities(texts, not options.quiet)
@@ -192,7 +195,7 @@ def _answer(options: Options, made: Any, texts: list[str], truth: list[Any] | No
         report |= measure(probabilities_NC, truth_table(made.labels, truth), made.is_multi_label, least)
         say(options, _summary(report))
     if options.html is not None:
-        write_page(options.html, page(f"{len(texts):,} texts", made.labels, report))
+        write_page(options.html, classifier_page(phrase("classified", count=len(texts)), made.labels, report))
     return 0
 
 

@@ -24,14 +24,9 @@ from munjang.errors import InputError
 from munjang.tasks.cluster.config import ClusterConfig
 
 if TYPE_CHECKING:
-    from munjang.tasks.cluster.clustering import Clustering
     from munjang.tasks.cluster.groups import Group
-    from munjang.types import Floats
 
-MAX_POINTS = 3000  # drawn on the map
 MAX_PRINTED_CLUSTERS = 5
-
-
 SUMMARY_KO = "글을 군집으로 묶고 군집마다 핵심어 달기"
 
 
@@ -66,7 +61,9 @@ def run(options: Options) -> int:
     if options.summary is not None:
         write_table(Path(options.summary), _summary(groups, texts))
     if options.html is not None:
-        write_page(options.html, _page(found, groups, vectors, texts))
+        from munjang.tasks.cluster.page import clusters_page
+
+        write_page(options.html, clusters_page(found, groups, vectors, texts))
     num_left = int((found.labels_N < 0).sum())
     say(options, f"{found.num_clusters:,} clusters, {num_left:,} of {len(texts):,} texts in none, in {options.output}")
     for group in groups[:MAX_PRINTED_CLUSTERS]:
@@ -81,23 +78,3 @@ def _summary(groups: "list[Group]", texts: list[str]) -> dict[str, Sequence[obje
         "keywords": [", ".join(group.keywords) for group in groups],
         "representative": [texts[group.representatives[0]] for group in groups],
     }
-
-
-def _page(found: "Clustering", groups: "list[Group]", vectors: "Floats", texts: list[str]) -> str:
-    import numpy as np
-
-    from munjang.tasks.page import flat, page, points, table
-
-    inside = np.flatnonzero(found.labels_N >= 0)
-    rows = np.random.default_rng(0).permutation(inside if len(inside) else len(texts))[:MAX_POINTS]
-    note = "Two of many dimensions: points far apart here are far apart; some that are far apart overlap."
-    facts = {"Texts": len(texts), "Clusters": found.num_clusters, "In none": int((found.labels_N < 0).sum())}
-    listed = [
-        (group.label, group.size, ", ".join(group.keywords), " / ".join(texts[row] for row in group.representatives))
-        for group in groups[:500]
-    ]
-    sections = [
-        points("Map", flat(vectors[rows]), found.labels_N[rows], [texts[row] for row in rows.tolist()], note),
-        table("Clusters", ["cluster", "texts", "keywords", "most typical"], listed),
-    ]
-    return page(f"Clusters ({found.method})", facts, sections)

@@ -26,9 +26,6 @@ from munjang.errors import InputError
 if TYPE_CHECKING:
     from munjang.tasks.dedupe.deduplication import Deduplicated
 
-MAX_LISTED = 300  # dropped texts on the page
-
-
 SUMMARY_KO = "같은 말을 하는 글을 빼고 이유 남기기"
 
 
@@ -69,7 +66,9 @@ def run(options: Options) -> int:
     if options.report is not None:
         write_table(Path(options.report), _report(found, texts, known))
     if options.html is not None:
-        write_page(options.html, _page(found, texts, known))
+        from munjang.tasks.dedupe.page import duplicates_page
+
+        write_page(options.html, duplicates_page(found, texts, known))
     num_equal = sum(each.reason == "equal" for each in found.dropped)
     num_known = sum(each.is_reference for each in found.dropped)
     say(
@@ -114,22 +113,3 @@ def _report(found: "Deduplicated", texts: list[str], known: list[str]) -> dict[s
         "text": [texts[each.index] for each in found.dropped],
         "kept_text": [(known if each.is_reference else texts)[each.kept] for each in found.dropped],
     }
-
-
-def _page(found: "Deduplicated", texts: list[str], known: list[str]) -> str:
-    import numpy as np
-
-    from munjang.tasks.page import histogram, page, table
-
-    listed = list(zip(*_report(found, texts, known).values(), strict=True))
-    heads = ["row", "reason", "score", "kept in", "kept row", "text", "kept text"]
-    note = f"The first {MAX_LISTED:,} of {len(listed):,}." if len(listed) > MAX_LISTED else ""
-    similar = np.array([each.score for each in found.dropped if each.reason == "similar"], np.float32)
-    facts = {
-        "Texts": len(texts),
-        "Stay": len(found.kept),
-        "Equal": len(listed) - len(similar),
-        "Similar": len(similar),
-    }
-    sections = [histogram("Scores of similar texts", similar), table("Dropped", heads, listed[:MAX_LISTED], note)]
-    return page("Duplicates", facts, sections)

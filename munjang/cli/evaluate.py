@@ -105,9 +105,9 @@ def run(options: Options) -> int:
     reports = _measure(options, prepared, settings)
     _print(options, reports)
     if options.html is not None:
-        from munjang.evaluation.chart import page
+        from munjang.evaluation.page import reports_page
 
-        _write(options.html, page(reports))
+        _write(options.html, reports_page(reports))
     return 0
 
 

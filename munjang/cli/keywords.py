@@ -40,6 +40,7 @@ def run(options: Options) -> int:
     given = None if options.candidates is None else [text for text in read_texts(options.candidates) if text.strip()]
     from munjang.bi_encoder import BiEncoder
     from munjang.data.writing import check_texts, write_table
+    from munjang.pages.html import say as phrase
     from munjang.tasks.keywords.extract import keywords
     from munjang.tasks.keywords.page import write_keywords
 
@@ -53,7 +54,8 @@ def run(options: Options) -> int:
     columns = list(map(list, zip(*found, strict=True))) or [[], [], []]
     write_table(Path(options.output), dict(zip(("row", "keyword", "score"), columns, strict=True)))
     if options.html is not None:
-        write_keywords(Path(options.html), texts, rows, f"{Path(options.inputs[0]).name}: keywords")
+        title = phrase("keywords_of", name=Path(options.inputs[0]).name)
+        write_keywords(Path(options.html), texts, rows, title)
     num_empty = sum(not row for row in rows)
     without = f"; {num_empty:,} texts have none (only stop words, or nothing that was asked for)" if num_empty else ""
     say(options, f"{len(found):,} keywords of {len(texts):,} texts in {options.output}{without}")

@@ -25,9 +25,6 @@ from munjang.errors import InputError
 if TYPE_CHECKING:
     from munjang.tasks.paraphrases.mining import Pairs
 
-MAX_LISTED = 300  # pairs on the page
-
-
 SUMMARY_KO = "가장 비슷한 글의 쌍이나 번역 쌍 찾기"
 
 
@@ -75,7 +72,9 @@ def run(options: Options) -> int:
     }
     write_table(Path(options.output), table)
     if options.html is not None:
-        write_page(options.html, _page(found, texts, second))
+        from munjang.tasks.paraphrases.page import pairs_page
+
+        write_page(options.html, pairs_page(found, texts, second))
     say(options, f"{len(found):,} pairs in {options.output}")
     return 0
 
@@ -102,17 +101,3 @@ def _pairs(options: Options, texts: list[str], others: list[str] | None) -> "Pai
         device=options.device,
         progress=progress,
     )
-
-
-def _page(found: "Pairs", texts: list[str], others: list[str]) -> str:
-    from munjang.tasks.page import histogram, page, table
-
-    pairs = [next_pair for next_pair, _ in zip(found, range(MAX_LISTED), strict=False)]
-    rows = [(pair.score, texts[pair.first], others[pair.second]) for pair in pairs]
-    facts = {"Texts": len(texts), "Pairs": len(found)} | ({} if texts is others else {"Other texts": len(others)})
-    note = f"The first {len(rows):,} of {len(found):,}." if len(rows) < len(found) else ""
-    sections = [
-        histogram("Scores", found.scores_P),
-        table("Pairs", ["score", "text", "other text"], rows, note),
-    ]
-    return page("Similar texts", facts, sections)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:  # numpy and torch stay out of --help
     from munjang.tasks.recommend.catalogue import Items
     from munjang.tasks.recommend.ranking import Recommendation
 
+TITLE_COLUMNS = ("title", "제목")
+
 
 SUMMARY_KO = "좋아한 것이나 말로 적은 필요에 맞는 항목 추천"
 
@@ -149,9 +151,22 @@ def _write(options: Options, found: "Sequence[Recommendation]") -> None:
 
 
 def _write_page(options: Options, found: "Sequence[Recommendation]", items: "Items | Index") -> None:
-    from munjang.tasks.recommend.catalogue import Items
-    from munjang.tasks.recommend.page import page
+    from munjang.tasks.recommend.page import recommendations_page
 
-    title = options.need or f"For who likes {', '.join(options.like)}"
-    ids, vectors = (items.ids, items.vectors_ND) if isinstance(items, Items) else ((), None)
-    write_page(options.html or "", page(title, found, ids, vectors, options.like, options.dislike))
+    titles = _titles(options) if options.index is None else None
+    page = recommendations_page(found, items, options.like, options.dislike, options.need, titles)
+    write_page(options.html or "", page)
+
+
+def _titles(options: Options) -> dict[str, str]:
+    """Return titles by id, where the files of items have a column of them."""
+    from munjang.data.documents import Reading, read_documents
+
+    for column in TITLE_COLUMNS:
+        reading = Reading(options.column, options.id_column, fields=(column,), is_lines=True)
+        try:
+            rows = enumerate(read_documents(options.inputs, reading))
+            return {str(place) if row.id is None else row.id: str(row.metadata.get(column, "")) for place, row in rows}
+        except InputError:  # no such column, or not in every row
+            continue
+    return {}

@@ -92,6 +92,7 @@ def _check(options: Options, config: TopicConfig) -> None:
 def _found(
     options: Options, config: TopicConfig, texts: list[str], times: list[Any] | None
 ) -> "tuple[Any, Any, TopicModel]":
+    from munjang.pages.html import say as phrase
     from munjang.tasks.topics.files import save_topics
     from munjang.tasks.topics.find import find_topics
     from munjang.tasks.topics.map import write_map
@@ -104,7 +105,8 @@ def _found(
     if options.save is not None:
         save_topics(model, options.save)
     if options.html is not None:
-        write_map(Path(options.html), model, vectors, f"{Path(options.inputs[0]).name}: topics", periods)
+        title = phrase("topics_of", name=Path(options.inputs[0]).name)
+        write_map(Path(options.html), model, vectors, title, periods)
     if not options.quiet:
         _print(model, periods or [])
     return model.topic_of_N, model.similarity_N, model

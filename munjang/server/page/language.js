@@ -19,7 +19,9 @@ export const onLanguage = (action) => listeners.push(action);
 export function speak(root = document) {
   for (const element of root.querySelectorAll("[data-say]")) element.textContent = say(element.dataset.say);
   for (const element of root.querySelectorAll("[data-say-label]")) {
-    element.setAttribute("aria-label", say(element.dataset.sayLabel));
+    const label = say(element.dataset.sayLabel);
+    element.setAttribute("aria-label", label);
+    if (element.matches("button")) element.title = label;
   }
   for (const element of root.querySelectorAll("[data-say-placeholder]")) {
     element.placeholder = say(element.dataset.sayPlaceholder);
@@ -30,6 +32,8 @@ export function start() {
   document.documentElement.lang = language;
   speak();
 }
+
+document.addEventListener("themechange", () => speak()); // theme.js has named another label
 
 export function switchLanguage() {
   language = language === "ko" ? "en" : "ko";

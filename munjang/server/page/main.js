@@ -4,7 +4,6 @@ import { Gone, Refused, events } from "./api.js";
 import * as connection from "./connection.js";
 import { find } from "./dom.js";
 import { facts, learn } from "./facts.js";
-import { recall, remember } from "./keep.js";
 import * as keyboard from "./keyboard.js";
 import * as language from "./language.js";
 import * as locked from "./locked.js";
@@ -14,7 +13,6 @@ import { closeFromOutside } from "./sheet.js";
 import * as similarity from "./similarity.js";
 
 const VIEWS = ["search", "similarity", "map"];
-const THEMES = { auto: "◐", light: "☀", dark: "☾" };
 
 function show(view, focusTab = false) {
   for (const each of VIEWS) {
@@ -54,26 +52,6 @@ function startTabs() {
   });
 }
 
-function paintTheme() {
-  const theme = recall("theme") ?? "auto";
-  const button = find("theme");
-  button.textContent = THEMES[theme] ?? THEMES.auto;
-  button.setAttribute("aria-label", language.say(`theme_${theme in THEMES ? theme : "auto"}`));
-  button.title = button.getAttribute("aria-label");
-  if (theme === "auto") delete document.documentElement.dataset.theme;
-  else document.documentElement.dataset.theme = theme;
-}
-
-function startTheme() {
-  const names = Object.keys(THEMES);
-  find("theme").addEventListener("click", () => {
-    const now = names.indexOf(document.documentElement.dataset.theme ?? "auto");
-    remember("theme", names[(now + 1) % names.length]);
-    paintTheme();
-  });
-  paintTheme();
-}
-
 function paintServed() {
   const values = { models: facts.models.join(", "), passages: language.number(facts.passages) };
   find("served").textContent = facts.models.length
@@ -98,14 +76,13 @@ language.start();
 connection.start();
 locked.start();
 startTabs();
-startTheme();
 search.start();
 similarity.start();
 map.start();
 keyboard.start(() => show("search"));
 for (const id of ["document", "adding"]) closeFromOutside(id);
 find("language").addEventListener("click", language.switchLanguage);
-language.onLanguage(() => [paintTheme(), paintServed()]);
+language.onLanguage(paintServed);
 events.addEventListener("learned", paintServed);
 events.addEventListener("searched", writeAddress);
 events.addEventListener("back", refresh);

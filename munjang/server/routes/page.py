@@ -1,4 +1,4 @@
-"""The page at /: static files of server/page, read once, with headers that let them run nothing but themselves."""
+"""Serve the search page: static files, read once, with headers that let them run nothing but themselves."""
 
 import hashlib
 from pathlib import Path
@@ -6,10 +6,12 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
+from munjang import pages
 from munjang.server.errors import Refused
 from munjang.server.service import Service
 
 FOLDER = Path(__file__).parents[1] / "page"
+SHARED = ("base.css", "theme.js", "icon.svg")  # with every page that Munjang writes
 TYPES = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
@@ -42,7 +44,7 @@ HEADERS = {
 
 
 def routes(service: Service) -> APIRouter:
-    """Make the routes: the page at /, the files that it loads under /page/."""
+    """Serve the page at / and the files it loads under /page/."""
     router, files = APIRouter(), read_files()
 
     @router.get("/", include_in_schema=False)
@@ -59,14 +61,15 @@ def routes(service: Service) -> APIRouter:
 
 
 def read_files() -> dict[str, tuple[bytes, dict[str, Any]]]:
-    """Read content and headers of every file, by name: nothing else can be asked for."""
-    files = {}
-    for path in sorted(FOLDER.iterdir()):
+    """Read content and headers of every file, by name. Only files in this table can be requested."""
+    paths = [*FOLDER.iterdir(), *(Path(pages.__file__).parent / name for name in SHARED)]
+    table = {}
+    for path in sorted(paths):
         if path.suffix in TYPES:
             content = path.read_bytes()
             tag = f'"{hashlib.blake2b(content, digest_size=12).hexdigest()}"'
-            files[path.name] = (content, {**HEADERS, "content-type": TYPES[path.suffix], "etag": tag})
-    return files
+            table[path.name] = (content, {**HEADERS, "content-type": TYPES[path.suffix], "etag": tag})
+    return table
 
 
 def _answer(request: Request, content: bytes, headers: dict[str, Any]) -> Response:

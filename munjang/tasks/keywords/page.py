@@ -1,4 +1,4 @@
-"""Texts with their keywords marked, as one HTML file that needs nothing else."""
+"""Texts with their keywords marked, as a page."""
 
 import os
 import re
@@ -7,69 +7,62 @@ from html import escape
 from pathlib import Path
 
 from munjang.data.files import replacing
+from munjang.pages.blocks import first_of
+from munjang.pages.document import page
+from munjang.pages.html import Html, Phrase, clean, element, say
 from munjang.tasks.keywords.candidates import edges
 from munjang.tasks.keywords.extract import Keyword
 from munjang.tasks.nouns import composed, has_hangul
-from munjang.training.report import clean
 
-MOST_TEXTS = 2000  # that a page shows
-STYLE = """
-:root { color-scheme: light dark; --page: #fff; --card: #f6f8f7; --text: #1c2321; --quiet: #5d6966; --mark: 11 110 79; }
-@media (prefers-color-scheme: dark) { :root { --page: #121715; --card: #1b2220; --text: #e6ecea; --quiet: #9aa8a4;
-  --mark: 83 199 157; } }
-body { margin: 0 auto; padding: 1rem; max-width: 56rem; background: var(--page); color: var(--text);
-  font: 1rem/1.6 system-ui, sans-serif; overflow-wrap: anywhere; }
-h1 { font-size: 1.3rem; } p.note, li small { color: var(--quiet); }
-article { background: var(--card); border-radius: .5rem; padding: .75rem 1rem; margin: .75rem 0;
-  unicode-bidi: isolate; }
-mark { color: inherit; background: rgb(var(--mark) / .25); border-radius: .2rem; padding: 0 .1rem; }
-ul { list-style: none; display: flex; flex-wrap: wrap; gap: .4rem; padding: 0; margin: .5rem 0 0; }
-li { border-radius: 1rem; padding: 0 .6rem; unicode-bidi: isolate; }
-"""
+MAX_TEXTS = 2000  # shown
 
 
 def write_keywords(
-    path: str | os.PathLike[str], texts: Sequence[str], rows: Sequence[Sequence[Keyword]], title: str = "Munjang"
+    path: str | os.PathLike[str],
+    texts: Sequence[str],
+    rows: Sequence[Sequence[Keyword]],
+    title: str | Phrase = "Munjang",
 ) -> None:
-    """Write the page whole or not at all; more than 2,000 texts are cut, and it says so."""
-    shown = [_article(text, row) for text, row in zip(texts[:MOST_TEXTS], rows, strict=False)]
-    note = f'<p class="note">The first {MOST_TEXTS:,} of {len(texts):,} texts.</p>' if len(texts) > MOST_TEXTS else ""
-    page = (
-        '<!doctype html><html lang="en"><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
-        f"<title>{escape(clean(title))}</title><style>{STYLE}</style><h1>{escape(clean(title))}</h1>{note}"
-        f"{''.join(shown)}</html>\n"
-    )
+    """Write the page whole or not at all; it shows the first 2,000 texts."""
+    figures = {say("texts"): len(texts), say("keywords"): sum(map(len, rows))}
+    articles = (_article(text, row) for text, row in zip(texts[:MAX_TEXTS], rows, strict=False))
+    subtitle = first_of(min(len(texts), MAX_TEXTS), len(texts))
     with replacing(Path(path)) as file:
-        file.write(page.encode())
+        file.write(page(title, figures, [element("div", *articles, class_="items")], subtitle).encode())
 
 
-def _article(text: str, row: Sequence[Keyword]) -> str:
-    best = max((each.score for each in row), default=1.0) or 1.0
-    items = "".join(
-        f'<li style="background: rgb(var(--mark) / {0.35 * max(each.score / best, 0.1):.2f})" dir="auto">'
-        f"{escape(clean(each.text))} <small>{each.score:.2f}</small></li>"
-        for each in row
+def _article(text: str, row: Sequence[Keyword]) -> Html:
+    best = max((keyword.score for keyword in row), default=1.0) or 1.0
+    chips = (
+        element(
+            "span",
+            keyword.text,
+            element("small", f"{keyword.score:.2f}"),
+            class_="chip",
+            dir="auto",
+            style=f"--strength: {26 * max(keyword.score / best, 0.1):.0f}%",
+        )
+        for keyword in row
     )
-    shown, *phrases = composed(clean(each) for each in (text, *(keyword.text for keyword in row)))
-    return f'<article dir="auto">{_marked(shown, phrases)}<ul>{items}</ul></article>'
+    shown, *phrases = composed(clean(words) for words in (text, *(keyword.text for keyword in row)))
+    about = element("div", *chips, class_="about") if row else element("div", say("no_keywords"), class_="about")
+    return element("article", element("p", _marked(shown, phrases)), about, class_="item", dir="auto")
 
 
-def _marked(text: str, phrases: Sequence[str]) -> str:
-    """The text with its phrases marked where they stand as they are; of two that overlap, the longer."""
-    ways = [_pattern(text, phrase.split()) for phrase in sorted(phrases, key=len, reverse=True) if phrase.split()]
-    if not ways:
-        return escape(text)
-    found, end = [], 0
-    for match in re.finditer("|".join(ways), text, re.IGNORECASE):
-        found += [escape(text[end : match.start()]), f"<mark>{escape(match[0])}</mark>"]
+def _marked(text: str, phrases: Sequence[str]) -> Html:
+    """Mark the phrases of a text where they stand as they are; of two that overlap, the longer."""
+    patterns = [_pattern(text, phrase.split()) for phrase in sorted(phrases, key=len, reverse=True) if phrase.split()]
+    if not patterns:
+        return Html(escape(text))
+    parts, end = [], 0
+    for match in re.finditer("|".join(patterns), text, re.IGNORECASE):
+        parts += [escape(text[end : match.start()]), element("mark", match[0])]
         end = match.end()
-    return "".join([*found, escape(text[end:])])
+    return Html("".join([*parts, escape(text[end:])]))
 
 
 def _pattern(text: str, words: Sequence[str]) -> str:
-    """The words in a row, but not inside a longer word."""
+    """Return a pattern of the words in a row, but not inside a longer word."""
     before, after = edges(" ".join(words))
     inside = r"\W+".join(map(re.escape, words)) + after
     if has_hangul(words[0][0]) and not re.search(before + inside, text, re.IGNORECASE):

@@ -1,10 +1,7 @@
-"""The map of topics as one HTML file that needs nothing else: points to hover, a search box, a legend to click.
+"""The map of topics as a page: points to hover, a search box, a legend to click. map.js beside this file draws it."""
 
-The page itself is map.html beside this file; texts travel as JSON and are only ever shown as text.
-"""
-
-import json
 import os
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -13,36 +10,34 @@ import numpy as np
 
 from munjang.data.files import replacing
 from munjang.errors import InputError
+from munjang.pages.blocks import chips, section, table
+from munjang.pages.document import page
+from munjang.pages.html import Html, Phrase, clean, element, say, shorten
 from munjang.tasks.topics.model import TopicModel
 from munjang.tasks.topics.places import place_texts, place_topics
 from munjang.tasks.topics.times import TopicAtTime
-from munjang.training.report import clean
 from munjang.vectors.similarity import check_vectors
 
-DATA = "__DATA__"  # where the page expects it
-MOST_POINTS = 30_000  # that a page draws; more are sampled, and it says so
-LONGEST_TEXT = 400  # characters that are shown of a text
+MAX_POINTS = 30_000  # drawn; of more texts a sample, and the page says so
+MAX_CHARACTERS = 400  # shown of a text
 
 
 def write_map(
     path: str | os.PathLike[str],
     found: TopicModel,
     vectors: Any = None,
-    title: str = "Munjang",
-    times: list[TopicAtTime] | None = None,
+    title: str | Phrase = "Munjang",
+    times: Sequence[TopicAtTime] | None = None,
 ) -> None:
-    """Write the page whole or not at all. `vectors` of all texts place them better; `times` adds a chart of periods."""
-    page = files("munjang.tasks.topics").joinpath("map.html").read_text("utf-8")
-    # ASCII and no "<": nothing in a text can end the script that holds it
-    data = json.dumps(map_data(found, vectors, title, times)).replace("<", "\\u003c")
+    """Write the page whole or not at all. `vectors` of all texts place them better; `times` adds a table of periods."""
+    sections = [_controls(), _map(), _periods(found, times) if times else None]
+    script = files("munjang.tasks.topics").joinpath("map.js").read_text("utf-8")
     with replacing(Path(path)) as file:
-        file.write(page.replace(DATA, data).encode())
+        file.write(page(title, sections=sections, script=script, data=map_data(found, vectors)).encode())
 
 
-def map_data(
-    found: TopicModel, vectors: Any = None, title: str = "Munjang", times: list[TopicAtTime] | None = None
-) -> dict[str, Any]:
-    """What the page draws."""
+def map_data(found: TopicModel, vectors: Any = None) -> dict[str, Any]:
+    """Return what map.js draws."""
     units = None if vectors is None else check_vectors(vectors, "vectors of the texts")
     if units is not None and len(units) != len(found.texts):
         raise InputError(f"There are {len(units)} vectors for {len(found.texts)} texts.")
@@ -50,8 +45,8 @@ def map_data(
     middles, radii = place_topics(found.centres, sizes)
     places = place_texts(found, middles, radii, units)
     rows = np.arange(len(found.texts))
-    if len(rows) > MOST_POINTS:
-        rows = np.sort(np.random.default_rng(0).choice(len(rows), MOST_POINTS, replace=False))
+    if len(rows) > MAX_POINTS:
+        rows = np.sort(np.random.default_rng(0).choice(len(rows), MAX_POINTS, replace=False))
     topics = [
         {
             "label": clean(topic.label),
@@ -63,22 +58,51 @@ def map_data(
         for topic, middle, radius in zip(found.topics, middles, radii, strict=True)
     ]
     return {
-        "title": clean(title),
         "num_texts": len(found.texts),
         "num_outliers": found.num_outliers,
         "topics": topics,
         "points": [[*_rounded(places[row]), int(found.topic_of_N[row])] for row in rows],
-        "texts": [_short(found.texts[row]) for row in rows],
-        "times": [
-            [each.topic, str(each.start), each.size, [clean(term) for term, _ in each.terms]] for each in times or ()
-        ],
+        "texts": [shorten(found.texts[row], MAX_CHARACTERS) for row in rows],
     }
+
+
+def _controls() -> Html:
+    label = say("search_texts")
+    return element(
+        "div",
+        element("p", id="facts", role="status"),
+        element("input", id="search", type="search", placeholder=label, aria_label=label),
+        element("button", say("show_all"), id="all", type="button", class_="soft"),
+        class_="map-head",
+    )
+
+
+def _map() -> Html:
+    topic, text = element("small", id="tip-topic", dir="auto"), element("span", id="tip-text", dir="auto")
+    tip = element("div", topic, text, id="tip", hidden=True)
+    canvas = element("canvas", id="map", role="img", aria_label=say("topics_map"))
+    legend = element("aside", element("ul", id="legend", role="list"), class_="legend")
+    return element("div", element("div", canvas, tip, class_="canvas"), legend, class_="map-body")
+
+
+def _periods(found: TopicModel, times: Sequence[TopicAtTime]) -> Html:
+    heads = [say("period"), say("topic"), say("num_texts"), say("keywords_column")]
+    rows = [
+        (
+            str(period.start),
+            element(
+                "span",
+                element("span", class_="spot", data_topic=period.topic),
+                " ",
+                shorten(found.topics[period.topic].label, 60),
+            ),
+            period.size,
+            chips(term for term, _ in period.terms),
+        )
+        for period in times
+    ]
+    return section(say("over_time"), table(heads, rows))
 
 
 def _rounded(place: Any) -> list[float]:
     return [round(float(number), 4) for number in place]
-
-
-def _short(text: str) -> str:
-    text = clean(" ".join(text.split()))
-    return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"

@@ -13,12 +13,13 @@ pytest.importorskip("fastapi")
 pytest.importorskip("uvicorn")
 pytest.importorskip("httpx")
 from munjang.server.limits import AccessRules
-from munjang.server.routes.page import FOLDER, POLICY, TYPES
+from munjang.server.routes.page import FOLDER, POLICY, SHARED, TYPES
 from munjang.server.service import Service
 from tests.server.running import Running, Watched, running
 
 ROOT = Path(__file__).parents[3]
-FILES = {path.name: path.read_text(encoding="utf-8") for path in sorted(FOLDER.iterdir())}
+PATHS = [*FOLDER.iterdir(), *(ROOT / "munjang" / "pages" / name for name in SHARED)]
+FILES = {path.name: path.read_text(encoding="utf-8") for path in sorted(PATHS)}
 SCRIPTS = [name for name in FILES if name.endswith(".js")]
 MARKUP = re.compile(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|\beval\(|new Function|srcdoc")
 
@@ -33,7 +34,7 @@ def test_every_file_is_packaged_and_served(locked: Running) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     patterns = project["tool"]["setuptools"]["package-data"]["munjang"]
     packaged = {path for pattern in patterns for path in (ROOT / "munjang").glob(pattern)}
-    assert {FOLDER / name for name in FILES} <= packaged
+    assert {*PATHS} <= packaged
     assert {Path(name).suffix for name in FILES} <= set(TYPES)
     for name, text in FILES.items():
         answer = locked.client.get(f"/page/{name}")

@@ -1,6 +1,5 @@
 """Recommendations: vectors on a circle whose order is known, texts, an index; and what can't be recommended."""
 
-import re
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +9,7 @@ from munjang.bi_encoder import BiEncoder
 from munjang.errors import InputError
 from munjang.index import Index
 from munjang.tasks.recommend.catalogue import Items
-from munjang.tasks.recommend.page import MAX_POINTS, page
-from munjang.tasks.recommend.ranking import COMBINE, PICKS, Recommendation, RecommendConfig, explain, recommend, similar
+from munjang.tasks.recommend.ranking import COMBINE, PICKS, RecommendConfig, explain, recommend, similar
 
 DEGREES = {"a": 0, "b": 10, "c": 20, "d": 60, "e": 90, "f": 180}
 
@@ -120,38 +118,6 @@ def test_an_index_gives_the_same(model: BiEncoder, kept: str) -> None:
         assert [each.score for each in ours] == pytest.approx([each.score for each in theirs], abs=2e-3)
     with pytest.raises(InputError, match="no item 'item 9'"):
         recommend(index, ["item 9"])
-
-
-def test_a_page(model: BiEncoder) -> None:
-    found = recommend(ITEMS, ["a"], ["f"])
-    shown = page("For <you>", found, ITEMS.ids, ITEMS.vectors_ND, ["a"], ["f"])
-    assert "For &lt;you&gt;" in shown
-    assert shown.count("(recommended)") == len(found) == 4
-    assert shown.count("(liked)") == shown.count("(disliked)") == 1
-    assert "://" not in shown.replace("http://www.w3.org/2000/svg", "")
-    assert "Nothing is left" in page("x", [])
-    assert "Content-Security-Policy" in shown
-    assert page("x", [], ["a", "b", "c"], np.ones((3, 4), np.float32)).count('cx="16.0" cy="16.0"') == 3
-
-
-def test_a_map_of_many_items() -> None:
-    """A sample is drawn, with all that is liked in it; the two ends of a line are at the map's two sides."""
-    number = 2 * MAX_POINTS
-    line = np.stack([np.linspace(0, 1, number), np.zeros(number)], 1).astype(np.float32)
-    shown = page("x", [], [str(place) for place in range(number)], line, [str(number - 1)])
-    assert shown.count("<circle") == MAX_POINTS + 1
-    ends = [re.search(rf'cx="([0-9.]+)"[^>]*><title>{end} ', shown)[1] for end in (0, number - 1)]
-    assert sorted(ends) == ["16.0", "544.0"]
-
-
-HOSTILE = "<i>green\ud800\u202e\x00"  # half of a surrogate pair, text turned round, a zero
-
-
-def test_odd_letters_are_replaced_in_the_page() -> None:
-    found = [Recommendation(HOSTILE, HOSTILE * 2, 0.5, HOSTILE, (HOSTILE,))]
-    shown = page(HOSTILE, found, [HOSTILE, "b", "c"], np.eye(3, dtype=np.float32), ["b"])
-    assert shown.encode().count("&lt;i&gt;green\ufffd\ufffd\ufffd".encode()) == 2 + 1 + 2 + 1 + 1 + 1
-    assert "\u202e" not in shown
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,10 @@ import pytest
 
 from munjang.errors import InputError
 from munjang.tasks.topics.find import TopicConfig, find_topics
-from munjang.tasks.topics.map import MOST_POINTS, map_data, write_map
+from munjang.tasks.topics.map import MAX_POINTS, map_data, write_map
 from munjang.tasks.topics.places import place_texts, place_topics
 from munjang.tasks.topics.times import topics_over_time
+from tests.pages.reading import Page
 from tests.tasks.topics.made import found, made
 
 HOSTILE = '</script><script>alert(1)</script><img src="https://x.example/a.png" onerror=alert(2)>\u2028\u202e'
@@ -64,14 +65,16 @@ def test_hostile_text_stays_text_and_nothing_is_fetched(tmp_path: Path) -> None:
     model = replace(model, texts=[HOSTILE, "\ud800", *model.texts[2:]])
     write_map(tmp_path / "map.html", model, made(0)[1], HOSTILE, topics_over_time(model, ["2024-01"] * 62))
     page = (tmp_path / "map.html").read_text("utf-8")
-    assert page.count("<script") == 2
+    assert len(re.findall("<script>", page)) == 3  # theme, language, map
+    assert page.count("<script") == 5  # and two of data
     assert "<img" not in page
     assert "default-src 'none'" in page
     data = json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1])
     assert data["texts"][0].startswith("</script><script>alert(1)")
     assert "\u202e" not in data["texts"][0]  # turns the direction of what follows
-    assert len(data["times"]) == 3
-    assert not re.search(r"(?:src|href)=", re.sub(r'id="data">.*?</script>', "", page, flags=re.DOTALL))
+    read = Page(page)
+    assert read.fetched == ["a #main"]
+    assert [row[0] for row in read.rows] == ["period", *["2024-01-01"] * 3]
 
 
 def test_the_path_may_be_a_text(tmp_path: Path) -> None:
@@ -81,7 +84,7 @@ def test_the_path_may_be_a_text(tmp_path: Path) -> None:
 
 def test_many_points_are_sampled_and_it_says_so() -> None:
     model = found()
-    many = MOST_POINTS // 62 + 1
+    many = MAX_POINTS // 62 + 1
     big = replace(
         model,
         texts=model.texts * many,
@@ -89,7 +92,7 @@ def test_many_points_are_sampled_and_it_says_so() -> None:
         similarity_N=np.tile(model.similarity_N, many),
     )
     data = map_data(big)
-    assert (len(data["points"]), data["num_texts"]) == (MOST_POINTS, 62 * many)
+    assert (len(data["points"]), data["num_texts"]) == (MAX_POINTS, 62 * many)
 
 
 def test_vectors_of_other_texts_are_refused() -> None:
