@@ -109,7 +109,7 @@ WORDS: dict[str, tuple[str, str]] = {
     ),
     # recommend
     "for_need": ("For “{need}”", "찾는 것: “{need}”"),
-    "for_likes": ("For readers of {titles}", "좋아한 것: {titles}"),
+    "for_likes": ("If you like {titles}", "좋아한 것: {titles}"),
     "nothing_left": ("Nothing is left to recommend.", "추천할 것이 남아 있지 않습니다."),
     "like_item": ("like {title}", "비슷한 것: {title}"),
     "fits_need": ("fits the need", "찾는 것과 맞음"),

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from munjang.tasks.topics.reduce import principal_components
 from munjang.types import Floats
+from munjang.vectors.principal import principal_components
 
 
 def plane(vectors_ND: Floats) -> Floats:

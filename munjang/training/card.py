@@ -16,9 +16,8 @@ from munjang.data.examples import Examples
 from munjang.data.files import replacing
 from munjang.pages.html import clean, number
 from munjang.training.config import TrainConfig, deciding
-from munjang.training.report import best_of, evaluations, plain
 from munjang.training.datasets import PreparedDataset
-from munjang.training.report import best_of, clean, evaluations, number, plain
+from munjang.training.report import best_of, evaluations, plain
 from munjang.training.run import Run
 from munjang.training.trainee import Holder
 

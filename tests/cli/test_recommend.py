@@ -40,7 +40,7 @@ def test_for_likes(tiny_bert: Path, folder: Path, capsys: pytest.CaptureFixture[
     shown = html.read_text(encoding="utf-8")
     assert shown.count('<circle class="dot colour-2"') == 2  # liked
     assert shown.count('<circle class="dot colour-0"') == 2  # recommended
-    assert f"For readers of {TEXTS[0]}, {TEXTS[2]}" in shown  # texts without titles, not ids
+    assert f"If you like {TEXTS[0]}, {TEXTS[2]}" in shown  # texts without titles, not ids
 
 
 def test_titles_of_the_table(tiny_bert: Path, folder: Path) -> None:
@@ -49,7 +49,7 @@ def test_titles_of_the_table(tiny_bert: Path, folder: Path) -> None:
     asked = (folder / "titled.tsv", "--like", "book0", "-m", tiny_bert, "-k", "2", "--html", folder / "x.html")
     assert ask(folder, *asked, "-o", folder / "out.jsonl") == 0
     shown = (folder / "x.html").read_text(encoding="utf-8")
-    assert "For readers of Title of book0" in shown
+    assert "If you like Title of book0" in shown
     found = [json.loads(line)["id"] for line in (folder / "out.jsonl").read_text(encoding="utf-8").splitlines()]
     assert all(f'<h3 dir="auto">Title of {id}</h3>' in shown for id in found)
 

@@ -24,27 +24,27 @@ MAX_CHARACTERS = 400  # shown of a text
 
 def write_map(
     path: str | os.PathLike[str],
-    found: TopicModel,
+    model: TopicModel,
     vectors: Any = None,
     title: str | Phrase = "Munjang",
     times: Sequence[TopicAtTime] | None = None,
 ) -> None:
     """Write the page whole or not at all. `vectors` of all texts place them better; `times` adds a table of periods."""
-    sections = [_controls(), _map(), _periods(found, times) if times else None]
+    sections = [_controls(), _map(), _periods(model, times) if times else None]
     script = files("munjang.tasks.topics").joinpath("map.js").read_text("utf-8")
     with replacing(Path(path)) as file:
-        file.write(page(title, sections=sections, script=script, data=map_data(found, vectors)).encode())
+        file.write(page(title, sections=sections, script=script, data=map_data(model, vectors)).encode())
 
 
-def map_data(found: TopicModel, vectors: Any = None) -> dict[str, Any]:
+def map_data(model: TopicModel, vectors: Any = None) -> dict[str, Any]:
     """Return what map.js draws."""
     units = None if vectors is None else check_vectors(vectors, "vectors of the texts")
-    if units is not None and len(units) != len(found.texts):
-        raise InputError(f"There are {len(units)} vectors for {len(found.texts)} texts.")
-    sizes = np.array([topic.size for topic in found.topics], np.int64)
-    middles, radii = place_topics(found.centres, sizes)
-    places = place_texts(found, middles, radii, units)
-    rows = np.arange(len(found.texts))
+    if units is not None and len(units) != len(model.texts):
+        raise InputError(f"There are {len(units)} vectors for {len(model.texts)} texts.")
+    sizes = np.array([topic.size for topic in model.topics], np.int64)
+    middles, radii = place_topics(model.centres, sizes)
+    places = place_texts(model, middles, radii, units)
+    rows = np.arange(len(model.texts))
     if len(rows) > MAX_POINTS:
         rows = np.sort(np.random.default_rng(0).choice(len(rows), MAX_POINTS, replace=False))
     topics = [
@@ -55,14 +55,14 @@ def map_data(found: TopicModel, vectors: Any = None) -> dict[str, Any]:
             "place": _rounded(middle),
             "radius": round(float(radius), 4),
         }
-        for topic, middle, radius in zip(found.topics, middles, radii, strict=True)
+        for topic, middle, radius in zip(model.topics, middles, radii, strict=True)
     ]
     return {
-        "num_texts": len(found.texts),
-        "num_outliers": found.num_outliers,
+        "num_texts": len(model.texts),
+        "num_outliers": model.num_outliers,
         "topics": topics,
-        "points": [[*_rounded(places[row]), int(found.topic_of_N[row])] for row in rows],
-        "texts": [shorten(found.texts[row], MAX_CHARACTERS) for row in rows],
+        "points": [[*_rounded(places[row]), int(model.topic_of_N[row])] for row in rows],
+        "texts": [shorten(model.texts[row], MAX_CHARACTERS) for row in rows],
     }
 
 
@@ -85,7 +85,7 @@ def _map() -> Html:
     return element("div", element("div", canvas, tip, class_="canvas"), legend, class_="map-body")
 
 
-def _periods(found: TopicModel, times: Sequence[TopicAtTime]) -> Html:
+def _periods(model: TopicModel, times: Sequence[TopicAtTime]) -> Html:
     heads = [say("period"), say("topic"), say("num_texts"), say("keywords_column")]
     rows = [
         (
@@ -94,7 +94,7 @@ def _periods(found: TopicModel, times: Sequence[TopicAtTime]) -> Html:
                 "span",
                 element("span", class_="spot", data_topic=period.topic),
                 " ",
-                shorten(found.topics[period.topic].label, 60),
+                shorten(model.topics[period.topic].label, 60),
             ),
             period.size,
             chips(term for term, _ in period.terms),

@@ -27,9 +27,9 @@ def test_items_are_called_by_their_titles() -> None:
     shown = recommendations_page(found, ITEMS, ["a"], ["f"], titles=TITLES)
     page = Page(shown)
     assert "<title " in shown
-    assert "For readers of The <first>" in page.words
+    assert "If you like The <first>" in page.words
     assert re.findall(r"<h3[^>]*>(.*?)</h3>", shown)[: len(found)] == [TITLES[item.id] for item in found]
-    assert page.words.count("like The <first>") == len(found) == 4
+    assert page.words.count("like The <first>") == 2 + len(found) == 2 + 4  # twice as the title
     assert titles_on(shown, 2) == ["The &lt;first&gt;"]  # liked
     assert titles_on(shown, 3) == ["Last"]
     assert sorted(titles_on(shown, 0)) == sorted(TITLES[item.id] for item in found)
@@ -40,7 +40,7 @@ def test_without_titles_by_how_their_texts_begin() -> None:
     texts = ["A detective hunts a killer in Seoul. " * 4, "An inspector solves a murder.", "Recipes for bread."]
     items = Items.of_vectors(np.eye(3, dtype=np.float32), texts=texts)
     words = Page(recommendations_page(recommend(items, ["0"]), items, ["0"])).words
-    assert "For readers of A detective hunts a killer in Seoul. A detective hunts a killer in Seoul. A det…" in words
+    assert "If you like A detective hunts a killer in Seoul. A detective hunts a killer in Seoul. A det…" in words
     assert "like A detective hunts a killer" in words
     assert "like 0" not in words
 
@@ -50,14 +50,14 @@ def test_documents_of_an_index_are_called_by_their_metadata(tiny_bert: Path) -> 
     metadata = [{"title": f"Book {number}"} for number in "123"]
     index.add(["a quick fox", "a slow fox jumps", "the radio"], ["x", "y", "z"], metadata)
     shown = recommendations_page(recommend(index, ["x"]), index, ["x"])
-    assert "For readers of Book 1" in Page(shown).words
+    assert "If you like Book 1" in Page(shown).words
     assert sorted(re.findall(r"<h3[^>]*>(.*?)</h3>", shown)) == ["Book 2", "Book 3"]
 
 
 def test_a_need_is_the_title_and_nothing_may_be_left() -> None:
     words = Page(recommendations_page([], ITEMS, ["a"], need="<bread>", titles=TITLES)).words
     assert "For “<bread>”" in words
-    assert "For readers of The <first>" in words
+    assert "If you like The <first>" in words
     assert "Nothing is left to recommend." in words
 
 
