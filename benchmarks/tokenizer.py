@@ -26,6 +26,7 @@ from tokenizers import Tokenizer as RustTokenizer
 from munjang import checkpoint
 from munjang.data.tables import read_texts
 from munjang.engine.measure import processor
+from munjang.text.lookup.spans import keys
 from munjang.engine.tokenize import Texts
 from munjang.text import lookup
 from munjang.text.tokenizer import Tokenizer
@@ -71,7 +72,7 @@ def small_calls(state: str, texts: list[str], size: int) -> dict[str, float]:
 
 def fresh(state: str) -> Tokenizer:
     """A tokenizer that knows nothing yet."""
-    lookup.keys.cache_clear()  # they are drawn once a process
+    keys.cache_clear()  # they are drawn once a process
     return Tokenizer(RustTokenizer.from_str(state))
 
 

@@ -42,7 +42,7 @@ def lower(rust: RustTokenizer) -> None:
     spec = {} if before is None else json.loads(before.__getstate__())
     if spec.get("type") == "BertNormalizer":
         # Lower-casing commutes with its other steps (tests/checkpoint/test_tokenizers.py tries all characters), and as
-        # part of it the structure stays one that chunk look-up knows
+        # part of it the structure stays one that the look-up knows
         strips = spec["lowercase"] if spec["strip_accents"] is None else spec["strip_accents"]
         rust.normalizer = normalizers.BertNormalizer(spec["clean_text"], spec["handle_chinese_chars"], strips, True)
         return

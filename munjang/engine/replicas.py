@@ -33,7 +33,7 @@ import torch
 from munjang.engine.ahead import Stopped, until
 from munjang.errors import MunjangError
 from munjang.progress import Progress
-from munjang.text.processes import FAILURES, Process, end_all, write
+from munjang.text.child_process import FAILURES, ChildProcess, end_all, write
 from munjang.text.tokenizer import Tokenizer
 from munjang.types import Bools
 
@@ -73,7 +73,7 @@ class Replica:
     """A device and the process that computes on it; the first device, which is this process's own, has none."""
 
     device: str
-    process: Process | None = None
+    process: ChildProcess | None = None
     windows: int = 1  # of its next part
     is_alive: bool = True
     lock: threading.Lock = field(default_factory=threading.Lock)  # several threads of the caller may encode at once
@@ -125,7 +125,7 @@ class Replicas:
         """`build(device, *options)` makes the engine in the process of each device but the first."""
         self.here, *self.others = [Replica(str(device)) for device in devices]
         for replica in self.others:
-            replica.process = Process("munjang.engine.replicas", (build, (replica.device, *options)))
+            replica.process = ChildProcess("munjang.engine.replicas", (build, (replica.device, *options)))
         processes = [replica.process for replica in self.others if replica.process is not None]
         self.pid = os.getpid()
         self.end = weakref.finalize(self, end_all, processes, self.pid)

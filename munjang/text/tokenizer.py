@@ -1,6 +1,6 @@
 """Tokenizer: texts to flat ids and lengths, the same ids as the `tokenizers` library.
 
-Known structures go by chunk look-up (text/lookup.py), everything else straight through `tokenizers`. Special tokens
+Known structures go by the look-up (text/lookup/), everything else straight through `tokenizers`. Special tokens
 and truncation are added here, so nothing is set on the shared `tokenizers` object after loading and any number of
 threads may use it.
 """
@@ -17,13 +17,13 @@ from tokenizers import Encoding
 from tokenizers import Tokenizer as RustTokenizer
 
 from munjang.errors import CheckpointError, InputError
-from munjang.text.bodies import Bodies, from_bytes
 from munjang.text.build import build
 from munjang.text.flat import cumulative
-from munjang.text.processes import Processes
+from munjang.text.lookup.lookup import SpanLookup, body_tokenizer, from_bytes
+from munjang.text.processes import TokenizerProcesses
 from munjang.types import Ids, Ints
 
-MANY = 2048  # texts: fewer are tokenized here, whatever processes there are
+MIN_TEXTS_FOR_PROCESSES = 2048  # fewer are tokenized here, whatever processes there are
 PROBES = ("a", "가", "1", "the", "!", "中")
 
 
@@ -50,7 +50,7 @@ class Template:
 
 
 class Tokenizer:
-    """The tokenizer of one model folder."""
+    """Turns texts and pairs into ids, as the tokenizer of one model folder does."""
 
     def __init__(self, rust: RustTokenizer, max_length: int | None = None, has_special: bool = True) -> None:
         rust.no_padding()
@@ -59,8 +59,8 @@ class Tokenizer:
         self.max_length = max_length  # special tokens included; None: no limit
         self.dropped: int | None = None  # an id that is left out of every text (model2vec's unknown piece)
         self.has_types = True  # whether pairs carry segment ids
-        self.plain = Bodies(rust)
-        self.processes: Processes | None = None
+        self.tokenize_bodies = body_tokenizer(rust)
+        self.processes: TokenizerProcesses | None = None
         self._lock = threading.Lock()
         empty = np.zeros(0, np.int32)
         bare = Template(((empty, empty), (empty, empty)), (0,))
@@ -73,32 +73,33 @@ class Tokenizer:
     def load(
         cls, folder: Path, settings: Mapping[str, Any], max_length: int | None = None, has_special: bool = True
     ) -> "Tokenizer":
-        """From the files of a model folder."""
+        """Build the tokenizer from the files of a model folder."""
         return cls(build(folder, settings), max_length, has_special)
 
     @property
     def vocab_size(self) -> int:
-        """One more than the largest id."""
+        """Return one more than the largest id."""
         return max(self.rust.get_vocab(with_added_tokens=True).values(), default=-1) + 1
 
     @property
     def path(self) -> str:
-        """Which way texts take: `chunk look-up (wordpiece)` or `tokenizers`."""
-        return "tokenizers" if self.plain.lookup is None else f"chunk look-up ({self.plain.lookup.structure.name})"
+        """Say which way texts take: `look-up (wordpiece)` or `tokenizers`."""
+        tokenize = self.tokenize_bodies
+        return f"look-up ({tokenize.structure.name})" if isinstance(tokenize, SpanLookup) else "tokenizers"
 
     def start_processes(self, number: int) -> None:
         """Let other processes tokenize large lists from now on; for callers that ask from several threads."""
         with self._lock:
             if self.processes is None or not self.processes.is_usable():
-                self.processes = Processes(self.rust, number)
+                self.processes = TokenizerProcesses(self.rust, number)
 
     def bodies(self, texts: Sequence[str]) -> tuple[Ids, Ints]:
-        """Flat ids without special tokens, and how many each text has."""
+        """Return flat ids without special tokens, and how many each text has."""
         processes = self.processes
-        if processes is not None and len(texts) >= MANY and processes.is_usable():
-            flat, lengths = processes(texts, self.plain)
+        if processes is not None and len(texts) >= MIN_TEXTS_FOR_PROCESSES and processes.is_usable():
+            flat, lengths = processes(texts, self.tokenize_bodies)
         else:
-            flat, lengths = self.plain(texts)
+            flat, lengths = self.tokenize_bodies(texts)
         if self.dropped is None:
             return flat, lengths
         kept = flat != self.dropped
@@ -106,12 +107,12 @@ class Tokenizer:
         return flat[kept], np.bincount(text_of[kept], minlength=len(lengths)).astype(np.int64)
 
     def __call__(self, texts: Sequence[str]) -> Tokens:
-        """Ids of single texts with their special tokens, cut to `max_length`."""
-        parts = self.plain.few(texts) if self.dropped is None else None
+        """Return the ids of single texts with their special tokens, cut to `max_length`."""
+        parts = self.tokenize_bodies.few(texts) if self.dropped is None else None
         return self.finish(*self.bodies(texts)) if parts is None else self._surround(parts)
 
     def _surround(self, parts: list[bytes]) -> Tokens:
-        """The same for a few texts without numpy, whose calls would take most of the time."""
+        """Finish a few texts without numpy, whose calls would take most of the time."""
         before, behind = self.around
         num_special, sizes = (len(before) + len(behind)) // 4, [len(part) // 4 for part in parts]
         is_cut = np.zeros(len(parts), bool)
@@ -122,7 +123,7 @@ class Tokenizer:
         return Tokens(ids, np.array([size + num_special for size in sizes]), None, is_cut)
 
     def finish(self, flat: Ids, lengths: Ints) -> Tokens:
-        """Single texts from bodies that are tokenized already."""
+        """Put special tokens around bodies and cut them to `max_length`."""
         room = self.room(self.single)
         kept = lengths if room is None else np.minimum(lengths, room)
         if len(lengths) == 1:  # the time of a lone text is that of numpy's calls
@@ -133,13 +134,13 @@ class Tokenizer:
         return Tokens(ids, kept + self.single.num_special, None, kept < lengths)
 
     def pairs(self, first: Sequence[str], second: Sequence[str]) -> Tokens:
-        """Ids of pairs; the longer side of a pair is cut first until both fit."""
+        """Return the ids of pairs; the longer side of a pair is cut first until both fit."""
         flat_a, lengths_a = self.bodies(first)
         flat_b, lengths_b = self.bodies(second)
         return self.join(flat_a, lengths_a, flat_b, lengths_b)
 
     def join(self, flat_a: Ids, lengths_a: Ints, flat_b: Ids, lengths_b: Ints) -> Tokens:
-        """Pairs from bodies that are tokenized already."""
+        """Make pairs of bodies, with special tokens, cut to `max_length`."""
         room = self.room(self.pair)
         kept_a, kept_b = (lengths_a, lengths_b) if room is None else longest_first(lengths_a, lengths_b, room)
         ids, types = _assemble(self.pair, [(flat_a, lengths_a, kept_a), (flat_b, lengths_b, kept_b)])
@@ -149,9 +150,9 @@ class Tokenizer:
         )
 
     def windows(self, texts: Sequence[str], head: int = 0) -> tuple[Tokens, Ints]:
-        """Texts cut into as many pieces as their length asks for, and the text that each piece is of.
+        """Cut texts into as many windows as their lengths ask for; return those, and the text that each is of.
 
-        The first `head` tokens of a text, its prompt, are repeated at the start of every piece.
+        The first `head` tokens of a text, its prompt, are repeated at the start of every window.
         """
         flat, lengths = self.bodies(texts)
         room = self.room(self.single)
@@ -173,11 +174,11 @@ class Tokenizer:
         return Tokens(ids, heads + sizes + self.single.num_special, None, pieces > 1), text_of
 
     def room(self, template: Template) -> int | None:
-        """Tokens of text that fit beside the special ones."""
+        """Return how many tokens of text fit beside the special ones; None: any number."""
         return None if self.max_length is None else max(self.max_length - template.num_special, 0)
 
     def prompt_length(self, prompt: str) -> int:
-        """Leading tokens that a prompt takes up, the first special ones included."""
+        """Return how many leading tokens a prompt takes up, the first special ones included."""
         return len(self.single.parts[0][0]) + int(self.bodies([prompt])[1][0])
 
     def save(self, folder: Path, is_indented: bool = True) -> None:
@@ -211,7 +212,7 @@ def _template(found: Encoding, texts: int) -> Template:
 
 
 def _assemble(template: Template, texts: list[tuple[Ids, Ints, Ints]]) -> tuple[Ids, Ids]:
-    """Special tokens and the kept head of each body, text by text, as (ids, types). No Python loop over texts."""
+    """Put special tokens and the kept head of each body together, text by text, as (ids, types)."""
     num_texts = len(texts[0][1])
     sizes = [len(ids) for ids, _ in template.parts]
     lengths = sum((kept for _, _, kept in texts), np.full(num_texts, sum(sizes), np.int64))
@@ -232,7 +233,7 @@ def _assemble(template: Template, texts: list[tuple[Ids, Ints, Ints]]) -> tuple[
 
 
 def longest_first(lengths_a: Ints, lengths_b: Ints, room: int) -> tuple[Ints, Ints]:
-    """What is left of each side when tokens are taken from the longer one until both fit, as `tokenizers` does it.
+    """Take tokens from the longer side of pairs until both fit, as `tokenizers` does; return what each side keeps.
 
     >>> [side.tolist() for side in longest_first(np.array([9, 2]), np.array([4, 9]), 6)]
     [[3, 2], [3, 4]]

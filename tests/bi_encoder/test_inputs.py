@@ -13,6 +13,7 @@ from sentence_transformers import SentenceTransformer
 
 from munjang import BiEncoder
 from munjang.errors import CheckpointError, InputError, TruncationWarning
+from munjang.text.lookup.lookup import WholeTexts
 from munjang.types import TokenIds
 from tests.bi_encoder.given import TEXTS, prompted
 from tests.texts import HOSTILE
@@ -146,7 +147,7 @@ def test_token_ids_take_no_prompt(make: Callable[..., Path]) -> None:
 def test_ids_that_the_model_has_no_row_for(make: Callable[..., Path]) -> None:
     model = BiEncoder.load(make("bert"))
     model.tokenizer.rust.add_tokens(["brandnew"])
-    model.tokenizer.plain.lookup = None
+    model.tokenizer.tokenize_bodies = WholeTexts(model.tokenizer.rust)
     with pytest.raises(CheckpointError, match=r"gives the id .* a token was added without a row"):
         model.encode(["a brandnew word"])
     assert model.encode(["another word"]).shape == (1, 32)

@@ -50,6 +50,6 @@ def test_load_refuses(tiny_bert: Path, unbundled: Path) -> None:
 def test_info(model: BiEncoder) -> None:
     facts = model.info()
     assert facts["dimension"] == 32
-    assert facts["tokenizer"] == "chunk look-up (wordpiece)"
+    assert facts["tokenizer"] == "look-up (wordpiece)"
     assert facts["engine"] == "munjang (packed)"
     assert (facts["device"], facts["dtype"]) == ("cpu", "float32")

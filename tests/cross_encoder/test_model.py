@@ -12,6 +12,7 @@ from torch import nn
 
 from munjang import CrossEncoder
 from munjang.errors import CheckpointError, InputError, MunjangError
+from munjang.text.lookup.lookup import WholeTexts
 from tests.cross_encoder.given import PAIRS
 
 
@@ -57,7 +58,7 @@ def test_create_save_and_load(make: Callable[..., Path], tmp_path: Path, unbundl
 def test_ids_that_the_model_has_no_row_for(make: Callable[..., Path]) -> None:
     scorer = CrossEncoder.load(make("bert", kind="classifier", num_labels=1))
     scorer.tokenizer.rust.add_tokens(["brandnew"])
-    scorer.tokenizer.plain.lookup = None
+    scorer.tokenizer.tokenize_bodies = WholeTexts(scorer.tokenizer.rust)
     with pytest.raises(CheckpointError, match=r"gives the id .* a token was added without a row"):
         scorer.predict(("a brandnew word", "b"))
 

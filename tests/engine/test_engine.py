@@ -131,9 +131,9 @@ needs_proc = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="n
 
 @needs_proc
 def test_memory_is_flat(tiny_bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from munjang.text import lookup
+    from munjang.text.lookup import table
 
-    monkeypatch.setattr(lookup, "MAX_ENTRIES", 1 << 12)  # full after 4,096 of the 60,000 chunks to come
+    monkeypatch.setattr(table, "MAX_ENTRIES", 1 << 12)  # full after 4,096 of the 60,000 spans to come
     assert grown_mb(BiEncoder.load(tiny_bert), 30_000, 10_000) < 16
 
 
@@ -141,7 +141,7 @@ def test_memory_is_flat(tiny_bert: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["static", "bert"])
 def test_memory_is_flat_over_200_000_texts(tiny_bert: Path, kind: str) -> None:
-    """As it is set: the table of chunks takes its 40 MB, and nothing else grows. Measured: 19 and 17 MB."""
+    """As it is set: the table of spans takes its 40 MB, and nothing else grows. Measured: 19 and 17 MB."""
     model = static_model() if kind == "static" else BiEncoder.load(tiny_bert)
     assert grown_mb(model, 200_000, 20_000) < 60
     assert grown_mb(model, 200_000, 20_000) < 40  # now that it has them

@@ -13,7 +13,7 @@ from tokenizers import Tokenizer as RustTokenizer
 from tokenizers import pre_tokenizers, processors
 
 from munjang.errors import CheckpointError, InputError
-from munjang.text import bodies
+from munjang.text.lookup import lookup
 from munjang.text.tokenizer import Tokenizer, Tokens, longest_first
 from tests.models import make_tokenizer
 from tests.texts import HOSTILE, PIECES, hostile, mixed
@@ -40,7 +40,7 @@ def split(tokens: Tokens) -> list[list[int]]:
 def always_looked_up() -> Iterator[None]:
     """Small calls too, which would mostly go straight to `tokenizers` as long as their words are new."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bodies, "SMALL", 0)
+        patch.setattr(lookup, "MAX_FEW_CHARACTERS", 0)
         yield
 
 
@@ -72,7 +72,7 @@ def test_any_text(kind: str, texts: list[str]) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_hostile_texts_cold_warm_alone_and_reversed(kind: str) -> None:
     tokenizer = Tokenizer(fresh(kind))
-    assert tokenizer.path.startswith("chunk look-up")
+    assert tokenizer.path.startswith("look-up")
     texts = [*HOSTILE, *mixed(20), *hostile(2000, seed=7)]
     expected = naive(tokenizer.rust, texts)
     assert split(tokenizer(texts)) == expected
@@ -86,7 +86,7 @@ def test_hostile_texts_cold_warm_alone_and_reversed(kind: str) -> None:
 def assert_like_tokenizers(path: Path, texts: list[str]) -> None:
     rust = RustTokenizer.from_file(str(path))
     tokenizer = Tokenizer(rust)  # which takes their padding and truncation off
-    assert tokenizer.plain.lookup is not None
+    assert tokenizer.path.startswith("look-up")
     expected = naive(rust, texts)
     assert split(tokenizer(texts)) == expected
     assert split(tokenizer(texts[::-1])) == expected[::-1]
@@ -120,10 +120,10 @@ def test_a_few_texts_at_a_time(kind: str, size: int, monkeypatch: pytest.MonkeyP
     if kind == "unknown":
         rust.pre_tokenizer = pre_tokenizers.Whitespace()
     whole, texts = Tokenizer(rust), ["", "", *mixed(40, longest=20), "", *HOSTILE[:20], "x" * 300, "", ""]
-    assert (whole.plain.lookup is None) is (kind == "unknown")
+    assert (whole.path == "tokenizers") is (kind == "unknown")
     expected = split(whole(texts))
-    monkeypatch.setattr(bodies, "GROUP", size)
-    groups = list(bodies.groups(texts))
+    monkeypatch.setattr(lookup, "MAX_CHARACTERS_AT_ONCE", size)
+    groups = list(lookup.groups(texts))
     assert [text for group in groups for text in group] == texts
     assert all(sum(map(len, group[:-1])) < 2 * size for group in groups)
     assert split(Tokenizer(rust)(texts)) == expected

@@ -1,7 +1,7 @@
-"""Which tokenizers may be computed chunk by chunk, and why that gives the same ids.
+"""Which tokenizers may be computed span by span, and why that gives the same ids.
 
-A text is cut at single spaces (U+0020) whose two neighbours are safe. Every distinct chunk is tokenized once by the
-real tokenizer; the ids of a text are the ids of its chunks in a row. That is exact if no step of the tokenizer looks
+A text is cut at single spaces (U+0020) whose two neighbours are safe. Every distinct span is tokenized once by the
+real tokenizer; the ids of a text are the ids of its spans in a row. That is exact if no step of the tokenizer looks
 across such a cut:
 
 - Normal forms (NFD in BERT's accent stripping, NFC, NFKC inside SentencePiece's map) reorder and compose marks, never
@@ -11,12 +11,12 @@ across such a cut:
 - `wordpiece`: BERT's pre-tokenizer drops white space and isolates punctuation, so no word spans a space, and WordPiece
   sees one word at a time.
 - `metaspace`: every word gets its own leading `▁`, from the space in front of it or from the prefix that a text's start
-  gets. A chunk by itself is a text's start, so its first word gets the same one. This fails if the character behind the
+  gets. A span by itself is a text's start, so its first word gets the same one. This fails if the character behind the
   cut turns into white space or begins with `▁` itself, so such characters are not safe here.
 - `bytelevel`: GPT-2's pattern joins one space to what follows and never lets a match run into a space, so a match ends
-  at each cut. The space belongs to the chunk behind it; the first chunk of a text has none, and is another key.
+  at each cut. The space belongs to the span behind it; the first span of a text has none, and is another key.
 
-An added token (`[MASK]`, `<s>`) inside a chunk may eat the white space around it: such a chunk is marked, and its text
+An added token (`[MASK]`, `<s>`) inside a span may eat the white space around it: such a span is marked, and its text
 goes whole through the real tokenizer. A token that could lie across a cut, because it holds a single space itself,
 takes its tokenizer off the list. Structures that are not listed never come here.
 """
@@ -46,10 +46,10 @@ JOINING = {
 
 @dataclass(frozen=True)
 class Structure:
-    """How chunks of one kind of tokenizer are cut."""
+    """How spans of one kind of tokenizer are cut."""
 
     name: str
-    keeps_space: bool  # the space in front of a chunk is part of it
+    keeps_space: bool  # the space in front of a span is part of it
 
 
 def find(tokenizer: Tokenizer) -> Structure | None:

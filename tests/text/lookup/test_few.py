@@ -1,4 +1,4 @@
-"""A few texts by their words: the ids of `tokenizers`, however often they come and however full the dictionary is."""
+"""A few texts by a dictionary: the ids of `tokenizers`, however often they come and however full it is."""
 
 import random
 import threading
@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer as RustTokenizer
 
-from munjang.text import words
+from munjang.text.lookup import few
+from munjang.text.lookup.few import CALLS_PER_LEARNED, MIN_KNOWN_SPANS, FewTexts
+from munjang.text.lookup.lookup import SpanLookup
 from munjang.text.tokenizer import Tokenizer
-from munjang.text.words import STEP, TURN, WordLookup
 from tests.models import make_tokenizer
 from tests.texts import HOSTILE, PIECES, hostile, mixed
 
@@ -30,15 +31,14 @@ def naive(rust: RustTokenizer, texts: list[str]) -> list[list[int]]:
     return [rust.encode(clean(text)).ids for text in texts]
 
 
-def lookup_of(tokenizer: Tokenizer) -> WordLookup:
-    assert tokenizer.plain.words is not None
-    return tokenizer.plain.words
+def few_of(tokenizer: Tokenizer) -> FewTexts:
+    assert isinstance(tokenizer.tokenize_bodies, SpanLookup)
+    return tokenizer.tokenize_bodies.few_texts
 
 
 def found(tokenizer: Tokenizer, texts: list[str], learns: bool) -> list[list[int]]:
-    """Ids by way of the words: those of this call learned, or the texts taken whole."""
-    lookup = lookup_of(tokenizer)
-    lookup.share_new, lookup.turn = 2.0, TURN if learns else 0
+    """Return ids by way of the dictionary: the spans of this call learned, or the texts taken whole."""
+    few_of(tokenizer).num_misses = CALLS_PER_LEARNED - 1 if learns else 0
     tokens = tokenizer(texts)
     return [part.tolist() for part in np.split(tokens.ids, np.cumsum(tokens.lengths)[:-1])]
 
@@ -90,60 +90,53 @@ def test_long_texts_are_cut(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_words_are_learned_in_turns_and_then_known(kind: str) -> None:
+def test_spans_are_learned_in_turns_and_then_known(kind: str) -> None:
     tokenizer, texts = Tokenizer(RUST[kind]), ["the quick fox", "나는 오늘 학교에"]
-    lookup, turns = lookup_of(tokenizer), -(-TURN // sum(map(len, texts)))
-    for _ in range(turns - 1):
+    known = few_of(tokenizer)
+    for _ in range(CALLS_PER_LEARNED - 1):
         tokenizer(texts)
-    assert len(lookup.known) == 0
+    assert len(known.known) == 0
     tokenizer(texts)
-    assert len(lookup.known) == 6
-    for _ in range(10 * turns):
-        tokenizer(texts)
-    turn, share = lookup.turn, lookup.share_new
-    assert share < 0.1
+    assert len(known.known) == 6
     tokenizer(texts)
-    assert (lookup.turn, lookup.share_new) == (turn, share / 2)  # looked up, and nobody asked whose turn it is
+    assert known.num_misses == CALLS_PER_LEARNED  # looked up, and nobody asked whose turn it is
 
 
-def test_of_larger_calls_one_in_sixteen_is_learned() -> None:
-    tokenizer, texts = Tokenizer(RUST["wordpiece"]), ["the quick fox jumps over lazy dogs"] * 5
-    assert sum(map(len, texts)) > STEP
-    known = []
-    for _ in range(16):
-        tokenizer(texts)
-        known.append(len(lookup_of(tokenizer).known))
-    assert known == [0] * 15 + [7]
+def test_a_call_that_is_mostly_known_is_learned_from_at_once() -> None:
+    tokenizer, texts = Tokenizer(RUST["wordpiece"]), ["the quick fox jumps"] * MIN_KNOWN_SPANS
+    found(tokenizer, texts, True)
+    tokenizer([*texts, "over lazy"])
+    assert list(few_of(tokenizer).known) == ["the", "quick", "fox", "jumps", "over", "lazy"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_dictionary_is_bounded(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(words, "MAX_WORDS", 50)
+    monkeypatch.setattr(few, "MAX_SPANS", 50)
     tokenizer, draw = Tokenizer(RUST[kind]), random.Random(0)
     for _ in range(50):
         texts = [" ".join("".join(draw.choices("abcd가나", k=4)) for _ in range(8)) for _ in range(3)]
         assert found(tokenizer, texts, True) == naive(RUST[kind], texts)
-        assert 0 < len(lookup_of(tokenizer).known) <= 50
+        assert 0 < len(few_of(tokenizer).known) <= 50
 
 
 def test_hostile_words_fill_it_sooner(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(words, "MAX_BYTES", 4000)
+    monkeypatch.setattr(few, "MAX_ID_BYTES", 4000)
     tokenizer = Tokenizer(RUST["bytelevel"])  # a word of 60 emoji has 240 ids
     for row in range(20):
         texts = [" ".join(chr(0x1F600 + row * 3 + place) * 60 for place in range(3))]
         assert found(tokenizer, texts, True) == naive(tokenizer.rust, texts)
-        assert len(lookup_of(tokenizer).known) <= 8
+        assert len(few_of(tokenizer).known) <= 8
 
 
 def test_long_words_are_not_kept() -> None:
     tokenizer, texts = Tokenizer(RUST["wordpiece"]), ["x" * 64 + " " + "y" * 65, "가" * 90]
     assert found(tokenizer, texts, True) == naive(tokenizer.rust, texts)
-    assert list(lookup_of(tokenizer).known) == ["x" * 64]
+    assert list(few_of(tokenizer).known) == ["x" * 64]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_many_threads_share_one_dictionary(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(words, "MAX_WORDS", 60)  # so few that it starts again all the time
+    monkeypatch.setattr(few, "MAX_SPANS", 60)  # so few that it starts again all the time
     tokenizer, draw = Tokenizer(RUST[kind]), random.Random(1)
     pool = ["".join(draw.choices("abcdef가나다", k=5)) for _ in range(200)]
     jobs = [[" ".join(draw.choices(pool, k=6)) for _ in range(3)] for _ in range(60)]

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from tokenizers import AddedToken, Regex, Tokenizer, normalizers, pre_tokenizers
 
-from munjang.text import structures
-from munjang.text.lookup import ChunkLookup, encode_whole
+from munjang.text.lookup import structures
+from munjang.text.lookup.lookup import SpanLookup, encode_whole
 from tests.models import make_tokenizer
 from tests.texts import HOSTILE, hostile, mixed
 
@@ -104,7 +104,7 @@ def test_what_is_on_the_list_is_exact(name: str) -> None:
     structure = structures.find(rust)
     assert structure is not None
     texts = [*HOSTILE, *hostile(1500), *mixed(30)]
-    assert ids(ChunkLookup(rust, structure)(texts)) == ids(encode_whole(rust, texts))
+    assert ids(SpanLookup(rust, structure).look_up(texts)) == ids(encode_whole(rust, texts))
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -115,7 +115,7 @@ def test_what_is_off_the_list_would_be_wrong(name: str) -> None:
     if text:
         usual = structures.find(make_tokenizer(kind))
         assert usual is not None
-        assert ids(ChunkLookup(rust, usual)([text])) != ids(encode_whole(rust, [text]))
+        assert ids(SpanLookup(rust, usual).look_up([text])) != ids(encode_whole(rust, [text]))
 
 
 @pytest.mark.parametrize("kind", ["wordpiece", "unigram", "bytelevel"])
@@ -154,7 +154,7 @@ def test_every_character_beside_a_cut(kind: str, codes: range) -> None:
     structure = structures.find(rust)
     assert structure is not None
     texts = beside_a_cut(codes)
-    ours, theirs = ChunkLookup(rust, structure)(texts), encode_whole(rust, texts)
+    ours, theirs = SpanLookup(rust, structure).look_up(texts), encode_whole(rust, texts)
     assert np.array_equal(ours[1], theirs[1])
     assert np.array_equal(ours[0], theirs[0])
 
