@@ -26,9 +26,8 @@ from tokenizers import Tokenizer as RustTokenizer
 from munjang import checkpoint
 from munjang.data.tables import read_texts
 from munjang.engine.measure import processor
-from munjang.text.lookup.spans import keys
 from munjang.engine.tokenize import Texts
-from munjang.text import lookup
+from munjang.text.lookup.spans import keys
 from munjang.text.tokenizer import Tokenizer
 
 COLD = 8192  # texts that count as the first ones
