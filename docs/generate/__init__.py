@@ -5,7 +5,20 @@ To add a part: a function `(root, document) -> Markdown` in a file here and a li
 
 from pathlib import Path
 
-from docs.generate import additions, commands, errors, facts, folders, int8, kinds, objectives, scores, speed, stores
+from docs.generate import (
+    additions,
+    commands,
+    errors,
+    facts,
+    folders,
+    int8,
+    kinds,
+    objectives,
+    picture,
+    scores,
+    speed,
+    stores,
+)
 from docs.generate.part import Block, Fact, Stale
 
 READMES = ("README.md", "README.ko.md")
@@ -18,7 +31,8 @@ PARTS: tuple[Block | Fact, ...] = (
     Block("re-ranking", ("docs/models.md",), scores.shares_table),
     Block("speed", READMES, speed.table),
     Block("commands", READMES, commands.listing),
-    Block("map", ("README.md", "CONTRIBUTING.md"), folders.listing),
+    Block("map", ("docs/architecture.md", "CONTRIBUTING.md"), folders.listing),
+    Block("layers", ("docs/folders.svg",), picture.layers),
     Block("additions", ("CONTRIBUTING.md",), additions.table),
     Block("objectives", ("docs/training.md",), objectives.table),
     Block("kinds", ("docs/training.md",), kinds.table),
