@@ -1,4 +1,4 @@
-"""munjang encode INPUT... -o OUT: encode files to vectors, in chunks, so that an interrupted run can be resumed.
+"""munjang encode INPUT... -o OUT: encode files to vectors, in blocks, so that an interrupted run can be resumed.
 
 munjang encode sentences.txt -o vectors.npy
 munjang encode news.jsonl.gz more.csv -o vectors.parquet --model path/to/model --column title
@@ -61,7 +61,7 @@ class Options:
         "handling of texts longer than the model reads", default="truncate"
     )
     batch_tokens: int | None = option("tokens per batch (default: tuned for the machine)", default=None)
-    chunk_rows: int = option("texts per chunk: the most that a killed run loses", default=4096)
+    chunk_rows: int = option("texts per block: the most that a killed run loses", default=4096)
     device: str | None = option(
         "cpu, cuda, cuda:1, mps, or several: cuda:0,cuda:1 (default: the best available)", default=None
     )
@@ -91,7 +91,7 @@ class Options:
     quiet: bool = option("print errors only", default=False)
 
 
-# Options that change the vectors: a chunk of an earlier run is valid only if they are the same. `batch_tokens` and
+# Options that change the vectors: a block of an earlier run is valid only if they are the same. `batch_tokens` and
 # `threads` change the speed and at most the last bits; a run must be able to resume with a smaller batch.
 VECTOR_OPTIONS = (
     *("column", "format", "prompt", "prompt_name", "query", "document", "normalize", "truncate_dim"),
@@ -102,7 +102,7 @@ PROGRESS_ROWS = 65_536  # between two updates of the progress bar
 
 
 def run(options: Options) -> int:
-    """Check the options, encode chunk by chunk, join the chunks."""
+    """Check the options, encode block by block, join the blocks."""
     output = Path(options.output)
     if options.ray is not None:
         return _on_ray(options, options.ray)
@@ -131,7 +131,7 @@ def run(options: Options) -> int:
             if isinstance(error, InputError) or not all(map(_is_file, options.inputs)):
                 parts.clear()  # the same command can't resume from here
             elif isinstance(error, KeyboardInterrupt):
-                _say(options, f"stopped after {parts.num_finished()} chunks; repeat the command to resume")
+                _say(options, f"stopped after {parts.num_finished()} blocks; repeat the command to resume")
             raise
     return 0
 
@@ -183,7 +183,7 @@ def _is_file(path: str) -> bool:
 
 
 def _settings(options: Options, model: "BiEncoder") -> dict[str, object]:
-    """Return everything that determines the content of a chunk."""
+    """Return everything that determines the content of a block."""
     paths = [os.path.abspath(path) if _is_file(path) else path for path in options.inputs]
     settings: dict[str, object] = {"inputs": paths}
     for path in filter(_is_file, paths):
@@ -201,7 +201,7 @@ def _prepare(parts: "Blocks", options: Options, settings: dict[str, object]) -> 
     if not all(map(_is_file, options.inputs)):
         _say(options, "standard input or a pipe can't be read twice: an interrupted run will have to start over")
     elif job is not None:
-        _say(options, f"resuming: {parts.num_finished()} chunks of {options.chunk_rows} texts are already done")
+        _say(options, f"resuming: {parts.num_finished()} blocks of {options.chunk_rows} texts are already done")
         num_texts = job["num_rows"]
         return num_texts
     else:
@@ -225,7 +225,7 @@ def _count(options: Options) -> int:
 
 
 def _encode(encode: Callable[[Any], Any], parts: "Blocks", options: Options, num_texts: int | None) -> None:
-    """Encode and write the missing chunks."""
+    """Encode and write the missing blocks."""
     first = parts.num_finished()
     num_done = first * options.chunk_rows
     waiting: deque[str] = deque()  # texts that were read and whose vectors are still being computed
@@ -246,7 +246,7 @@ def _encode(encode: Callable[[Any], Any], parts: "Blocks", options: Options, num
 
 @contextmanager
 def _count_cuts(options: Options) -> Iterator[None]:
-    """Report truncated texts in one warning instead of one per chunk."""
+    """Report truncated texts in one warning instead of one per block."""
     num_cut = 0
     show = warnings.showwarning
 
@@ -273,7 +273,7 @@ def _encoder(model: "BiEncoder", options: Options) -> Callable[[Any], Any]:
         "long": options.long,
         "batch_tokens": options.batch_tokens,
         "chunk_rows": options.chunk_rows,
-        "progress": False,  # our own bar includes the chunks of earlier runs
+        "progress": False,  # our own bar includes the blocks of earlier runs
     }
     if options.query:
         return partial(model.encode_query, **settings)
@@ -283,7 +283,7 @@ def _encoder(model: "BiEncoder", options: Options) -> Callable[[Any], Any]:
 
 
 def _assemble(parts: "Blocks", options: Options) -> None:
-    """Join all chunks into one file. If killed here, the next run finds all chunks done and joins them again."""
+    """Join all blocks into one file. If killed here, the next run finds all blocks done and joins them again."""
     from munjang.data.vectors import WRITERS
 
     output = Path(options.output)

@@ -174,7 +174,7 @@ def test_interrupted_killed_and_run_again(tmp_path: Path, tiny_bert: Path, capsy
     assert 20 < num_done < 250
     capsys.readouterr()
     assert main(arguments) == 0
-    assert f"resuming: {num_done} chunks of 16 texts are already done" in capsys.readouterr().err
+    assert f"resuming: {num_done} blocks of 16 texts are already done" in capsys.readouterr().err
     assert output.read_bytes() == (tmp_path / "whole.parquet").read_bytes()
     assert names(tmp_path) == ["killed.parquet", "texts.txt", "whole.parquet"]
 
@@ -191,7 +191,7 @@ def files_of_at_most(size: int) -> Iterator[None]:
 
 
 def stop_early(source: Path, output: Path, model: Path) -> None:
-    """Leave an unfinished run: all four chunks fit on the disk, but not all in one file."""
+    """Leave an unfinished run: all four blocks fit on the disk, but not all in one file."""
     with files_of_at_most(2 * (16 * 4 * BiEncoder.load(model).dimension + 128)):
         assert main(command(source, output, model)) == 2
 
