@@ -82,11 +82,13 @@ def test_a_folder_that_is_gone_is_noticed(copy: Path) -> None:
     shutil.rmtree(copy / "munjang/scale")
     shutil.rmtree(copy / "munjang/tasks/topics")
     problems = stale(copy)
-    assert sum("names scale, which is not in munjang/" in problem for problem in problems) == 2  # both maps
+    assert (
+        sum("names scale, which is not in munjang/" in problem for problem in problems) == 3
+    )  # two maps and a picture
 
 
 def test_a_new_error_is_noticed(copy: Path) -> None:
-    with (copy / "munjang/index/hits.py").open("a", encoding="utf-8") as file:
+    with (copy / "munjang/index/candidates.py").open("a", encoding="utf-8") as file:
         file.write('\n\nclass NoHits(InputError):\n    """Nothing was found."""\n')
     assert {problem.split(": ")[0] for problem in stale(copy)} == {"docs/guide.md", "munjang/errors.py"}
 

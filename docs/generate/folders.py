@@ -34,18 +34,22 @@ def listing(root: Path, document: str) -> str:
     lines = ["```", "munjang/"]
     for unit in ORDER.replace(" > ", ", ").split(", "):
         folder = root / "munjang" / unit
-        if not folder.is_dir() and not folder.with_suffix(".py").is_file():
-            raise Stale(f"ORDER of tests/test_architecture.py names {unit}, which is not in munjang/")
-        if not folder.is_dir():
-            lines.append(f"  {folder.name + '.py':{WIDTH}}{purpose(folder.with_suffix('.py'))}")
-            continue
-        lines.append(f"  {folder.name + '/':{WIDTH}}{purpose(folder / '__init__.py')}")
-        if document == "CONTRIBUTING.md":
+        label, source = unit_of(root, unit)
+        lines.append(f"  {label:{WIDTH}}{purpose(source)}")
+        if document == "CONTRIBUTING.md" and folder.is_dir():
             inner = [each for each in sorted(folder.iterdir()) if said(root, each) is not None]
             lines += [f"    {each.name + '/':{WIDTH - 2}}{said(root, each)}" for each in inner]
     lines.append(f"  {'models/':{WIDTH}}{PLAIN['munjang/models']}")
     lines += [f"{name + '/':{WIDTH + 2}}{what}" for name, what in PLAIN.items() if "/" not in name]
     return "\n".join([*lines, "```", "", f"Imports point down: `{ORDER}`. `tests/test_architecture.py` checks it."])
+
+
+def unit_of(root: Path, unit: str) -> tuple[str, Path]:
+    """Return how the map calls a folder or file of the package, and where its docstring is."""
+    folder, file = root / "munjang" / unit, root / "munjang" / f"{unit}.py"
+    if not folder.is_dir() and not file.is_file():
+        raise Stale(f"ORDER of tests/test_architecture.py names {unit}, which is not in munjang/")
+    return (f"{unit}/", folder / "__init__.py") if folder.is_dir() else (file.name, file)
 
 
 def said(root: Path, folder: Path) -> str | None:

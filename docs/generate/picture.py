@@ -3,7 +3,7 @@
 from html import escape
 from pathlib import Path
 
-from docs.generate.folders import purpose
+from docs.generate.folders import purpose, unit_of
 from tests.test_architecture import ORDER
 
 WIDTH, ROW, BOX, GAP = 760, 46, 32, 10  # pixels; the size of the file is docs/folders.svg's own
@@ -18,10 +18,8 @@ def layers(root: Path, document: str) -> str:
         width = (WIDTH - LEFT - GAP * (len(units) - 1)) / len(units)
         for column, unit in enumerate(units):
             x, y = LEFT + column * (width + GAP), 8 + row * ROW
-            folder = root / "munjang" / unit
-            path = folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
-            label = f"{unit}/" if folder.is_dir() else path.name
+            label, source = unit_of(root, unit)
             box = f'<rect x="{x:.0f}" y="{y}" width="{width:.0f}" height="{BOX}" rx="6"/>'
             text = f'<text x="{x + width / 2:.0f}" y="{y + 21}">{label}</text>'
-            lines.append(f"<g><title>{escape(purpose(path))}</title>{box}{text}</g>")
+            lines.append(f"<g><title>{escape(purpose(source))}</title>{box}{text}</g>")
     return "\n".join(lines)
