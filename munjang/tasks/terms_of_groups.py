@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from itertools import chain
 
 from munjang.errors import InputError
-from munjang.tasks.nouns import composed, has_hangul, nouns
+from munjang.text.korean import composed, has_hangul, nouns
 from munjang.text.terms import WORD, terms
 
 Terms = tuple[tuple[str, float], ...]

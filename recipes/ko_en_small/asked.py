@@ -14,8 +14,7 @@ import numpy as np
 
 from munjang.data.examples import Examples
 from munjang.data.writing import columns_of, write_table
-from munjang.tasks.nouns import NOUNS, PARTS
-from munjang.text.korean import kiwi
+from munjang.text.korean import NOUNS, PARTS, kiwi
 from recipes.ko_en_small.data import documentation, once
 
 Asked: TypeAlias = tuple[str | None, str]  # a question, where one could be made, and its passage

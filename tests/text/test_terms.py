@@ -1,6 +1,6 @@
 import pytest
 
-from munjang.text import terms
+from munjang.text import korean, terms
 
 
 def test_english_words() -> None:
@@ -9,7 +9,7 @@ def test_english_words() -> None:
 
 def test_korean_by_syllables(monkeypatch: pytest.MonkeyPatch) -> None:
     """A noun is found whatever particle follows it."""
-    monkeypatch.setattr(terms, "has_kiwi", lambda: False)
+    monkeypatch.setattr(korean, "has_kiwi", lambda: False)
     with_particle, alone = terms.terms(["학교에서 만나", "학교"])
     assert with_particle.split() == ["학교", "교에", "에서", "만나"]
     assert set(alone.split()) <= set(with_particle.split())
