@@ -27,8 +27,11 @@ from munjang.stores import open_store
 from munjang.stores.base import Found, NoSuchStore, Rows, Store
 from munjang.stores.filters import Filter
 from munjang.stores.parsing import parse
-from munjang.text.chunking import Chunker, Passage
 from munjang.text.inputs import as_texts
+from munjang.text.passages import Passage, PassageCutter
+from munjang.text.terms import method, terms
+from munjang.types import Floats
+from munjang.vectors.precision import quantize
 from munjang.text.terms import terms
 from munjang.types import Array, Floats, Hit
 from munjang.vectors.similarity import check_vectors
@@ -53,7 +56,7 @@ class ModelMismatch(MunjangError):
 class Index:
     """A model, what cuts documents into passages, and a store. Open one with `Index.open`."""
 
-    def __init__(self, store: Store, model: BiEncoder, chunker: Chunker | None) -> None:
+    def __init__(self, store: Store, model: BiEncoder, chunker: PassageCutter | None) -> None:
         self.store, self.model, self.chunker = store, model, chunker
 
     @classmethod

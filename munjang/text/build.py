@@ -1,4 +1,4 @@
-"""A `tokenizers.Tokenizer` from the files of a model folder.
+"""Building a `tokenizers.Tokenizer` from the files of a model folder.
 
 tokenizer.json is taken as it is, except where tokenizer_config.json overrules it in every version of transformers.
 Older folders (KoELECTRA, KLUE) bring only vocab.txt, or vocab.json and merges.txt, from which the same tokenizer is put
@@ -30,7 +30,7 @@ LIKE_ROBERTA = ("RobertaTokenizer",)  # add_prefix_space is the one of tokenizer
 
 
 def build(folder: Path, settings: Settings) -> Tokenizer:
-    """The tokenizer of a folder; `settings` is tokenizer_config.json."""
+    """Build the tokenizer of a folder; `settings` is tokenizer_config.json."""
     if (folder / "tokenizer.json").is_file():
         return _overrule(_read(folder / "tokenizer.json"), settings)
     try:
@@ -66,7 +66,7 @@ def _read(path: Path) -> Tokenizer:
 
 
 def _overrule(tokenizer: Tokenizer, settings: Settings) -> Tokenizer:
-    """The steps that transformers sets up anew from tokenizer_config.json, if they are not so already."""
+    """Replace the steps that transformers sets up anew from tokenizer_config.json."""
     name = _class(settings)
     if name in LIKE_BERT and isinstance(tokenizer.normalizer, normalizers.BertNormalizer):
         tokenizer.normalizer = _bert_normalizer(settings)
@@ -90,7 +90,7 @@ def _bert_normalizer(settings: Settings) -> normalizers.BertNormalizer:
 
 
 def _with_special(folder: Path, settings: Settings) -> dict[str, Any]:
-    """tokenizer_config.json, with the two files that said before 2023 which tokens are special or added."""
+    """Add to tokenizer_config.json what two files said before 2023: which tokens are special or added."""
     merged = dict(settings)
     if "added_tokens_decoder" not in merged:
         merged |= _json(folder / "special_tokens_map.json")
@@ -115,12 +115,12 @@ def _extra(settings: Settings) -> Iterable[Any]:
 
 
 def _content(value: Any) -> str:
-    """The spelling of a token, which the files give as a string or as a record."""
+    """Return the spelling of a token, which the files give as a string or as a record."""
     return str(value["content"] if isinstance(value, Mapping) else value)
 
 
 def _token(value: Any) -> AddedToken:
-    """A token as it is added; one that is only spelled is special."""
+    """Return a token as it is added; one that is only spelled is special."""
     if not isinstance(value, Mapping):
         return AddedToken(str(value), special=True)
     flags = {key: bool(value[key]) for key in ("single_word", "lstrip", "rstrip", "normalized") if key in value}
@@ -128,18 +128,18 @@ def _token(value: Any) -> AddedToken:
 
 
 def _add_tokens(tokenizer: Tokenizer, settings: Settings, defaults: Mapping[str, str]) -> None:
-    """All added tokens in the order in which transformers gives them ids."""
+    """Add tokens in the order in which transformers gives them ids."""
     recorded = settings.get("added_tokens_decoder") or {}
     tokens = [_token(recorded[place]) for place in sorted(recorded, key=int)]
     spelled = [settings.get(key) or defaults[key] for key in SPECIAL_KEYS if settings.get(key) or key in defaults]
     for token in [*spelled, *_extra(settings)]:
-        if _content(token) not in {each.content for each in tokens}:
+        if _content(token) not in {known.content for known in tokens}:
             tokens.append(_token(token))
     tokenizer.add_tokens(tokens)
 
 
 def _ends(tokenizer: Tokenizer, settings: Settings, defaults: Mapping[str, str], path: Path) -> list[tuple[str, int]]:
-    """The first and the last token of every text, with their ids."""
+    """Return the first and the last token of every text, with their ids."""
     ends = []
     for key in ("cls_token", "sep_token"):
         token = _content(settings.get(key) or defaults[key])
@@ -151,7 +151,7 @@ def _ends(tokenizer: Tokenizer, settings: Settings, defaults: Mapping[str, str],
 
 
 def word_piece(path: Path, settings: Settings) -> Tokenizer:
-    """BERT's tokenizer from vocab.txt; MPNet's has RoBERTa's special tokens."""
+    """Build BERT's tokenizer from vocab.txt; MPNet's has RoBERTa's special tokens."""
     lines = path.read_text(encoding="utf-8").split("\n")
     vocab = {line: place for place, line in enumerate(lines) if line or place < len(lines) - 1}
     is_mpnet = _class(settings) == "MPNetTokenizer"
@@ -178,7 +178,7 @@ def _bert_ends(sep: tuple[str, int], cls: tuple[str, int]) -> processors.Templat
 
 
 def byte_level(folder: Path, settings: Settings) -> Tokenizer:
-    """RoBERTa's tokenizer from vocab.json and merges.txt."""
+    """Build RoBERTa's tokenizer from vocab.json and merges.txt."""
     vocab = _json(folder / "vocab.json")
     lines = (folder / "merges.txt").read_text(encoding="utf-8").split("\n")
     merges = [(a, b) for line in lines if line and not line.startswith("#version") for a, _, b in [line.partition(" ")]]

@@ -11,20 +11,20 @@ Numbers = TypeVar("Numbers", Ids, Ints)
 
 
 def cumulative(lengths: Ints) -> Ints:
-    """Where each row begins, and where the last one ends."""
+    """Return where each row begins, and where the last one ends."""
     starts = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=starts[1:])
     return starts
 
 
 def gather(flat: Numbers, starts: Ints, rows: Ints, lengths: Ints) -> Numbers:
-    """The first `lengths` values of the given rows, in that order."""
-    out = np.repeat(starts[rows] - cumulative(lengths)[:-1], lengths) + np.arange(int(lengths.sum()))
-    return flat[out]
+    """Return the first `lengths` values of these rows, in that order."""
+    places = np.repeat(starts[rows] - cumulative(lengths)[:-1], lengths) + np.arange(int(lengths.sum()))
+    return flat[places]
 
 
 def flatten(ids: list[list[int]]) -> tuple[Ids, Ints]:
-    """All ids in one row, and how many each text has."""
+    """Return all ids in one row, and how many each text has."""
     if len(ids) == 1:
         return np.array(ids[0], np.int32), np.array([len(ids[0])])
     lengths = np.fromiter(map(len, ids), np.int64, len(ids))

@@ -1,4 +1,4 @@
-"""What a reader takes for one character: letters with their marks, jamo syllables, flags, joined emoji."""
+"""Graphemes, which a reader takes for one character: letters with marks, jamo syllables, flags, joined emoji."""
 
 import unicodedata
 
@@ -18,7 +18,7 @@ SYLLABLES = range(0xAC00, 0xD7A4)
 
 
 def joins(previous: str, character: str) -> bool:
-    """Whether a text may not be cut between these two characters. Flags are left to `boundaries`: they count."""
+    """Tell whether a text may not be cut between these two characters. Flags are left to `boundaries`: they count."""
     after, before = ord(character), ord(previous)
     if before in LEADERS:
         return unicodedata.category(character) not in CONTROLS
@@ -49,22 +49,22 @@ def _jamo(before: int, after: int) -> bool:
 
 
 def _any(code: int, ranges: tuple[range, ...]) -> bool:
-    return any(code in each for each in ranges)
+    return any(code in codes for codes in ranges)
 
 
 def boundaries(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    """The places of the graphemes of text[start:end].
+    """Return the places of the graphemes of text[start:end].
 
     >>> boundaries("e\\u0301각🇰🇷", 0, 5)
     [(0, 2), (2, 3), (3, 5)]
     """
-    found, begin, flags = [], start, 0
+    places, begin, flags = [], start, 0
     for at in range(start + 1, end):
         flags = flags + 1 if ord(text[at - 1]) in FLAGS else 0
         if joins(text[at - 1], text[at]) or (flags % 2 and ord(text[at]) in FLAGS):
             continue
-        found.append((begin, at))
+        places.append((begin, at))
         begin = at
     if begin < end:
-        found.append((begin, end))
-    return found
+        places.append((begin, end))
+    return places

@@ -9,7 +9,7 @@ from munjang.text.graphemes import joins
 # capital ("J. Smith") and common abbreviations end nothing.
 END = re.compile(r"(?<=[.!?。！？…])([\"'”’)\]」』]*)\s+|\n+")
 ABBREVIATION = re.compile(r"(?:\b[A-Z]|\b(?:Mr|Mrs|Ms|Dr|Prof|St|vs|etc|e\.g|i\.e|cf|No|Fig|al))\.$")
-LONGEST_ABBREVIATION = 12  # with room before it: looking no farther back keeps a text full of them linear
+MAX_ABBREVIATION_CHARACTERS = 12  # with room before it: looking no farther back keeps a text full of them linear
 
 # Full-width marks need no white space behind them, nor does a mark between two Korean words written together.
 MARK = re.compile(
@@ -22,32 +22,32 @@ ITEM = re.compile(r"\s*(?:[-*+•·▪‣○●■]\s|(?:\d{1,3}|[a-zA-Z가-하]
 
 
 def split(text: str) -> list[str]:
-    """The sentences of a text, without white space around them.
+    """Return the sentences of a text, without white space around them.
 
     >>> split('Dr. Kim came. "Why?" 그는 물었다. 비가 왔다.')
     ['Dr. Kim came.', '"Why?"', '그는 물었다.', '비가 왔다.']
     """
-    found, start = [], 0
+    sentences, start = [], 0
     for match in END.finditer(text):
         end = match.end(1) if match[1] is not None else match.start()
         if "\n" not in match[0] and _abbreviates(text, start, end):
             continue
-        found.append(text[start:end].strip())
+        sentences.append(text[start:end].strip())
         start = match.end()
-    found.append(text[start:].strip())
-    return [piece for piece in found if piece]
+    sentences.append(text[start:].strip())
+    return [sentence for sentence in sentences if sentence]
 
 
-def spans(text: str) -> list[tuple[int, int]]:
-    """Where the sentences of a document stand. A sentence may go on over line ends, but not over blank lines.
+def sentence_places(text: str) -> list[tuple[int, int]]:
+    """Return where the sentences of a document stand. One may go on over line ends, but not over blank lines.
 
     Headings, list items, quotes and rows of tables begin something new, and nothing goes on after a heading.
 
     >>> text = "# Title\\nOne goes\\non. Two.\\n- item"
-    >>> [text[start:end] for start, end in spans(text)]
+    >>> [text[start:end] for start, end in sentence_places(text)]
     ['# Title', 'One goes\\non.', 'Two.', '- item']
     """
-    found = []
+    places = []
     for start, end in _blocks(text):
         begin = start
         for match in MARK.finditer(text, start, end):
@@ -56,39 +56,39 @@ def spans(text: str) -> list[tuple[int, int]]:
                 continue
             if _abbreviates(text, begin, at) or NUMBERING.match(text, begin, at):
                 continue
-            found.append((begin, at))
+            places.append((begin, at))
             begin = at
-        found.append((begin, end))
-    return stripped(text, found)
+        places.append((begin, end))
+    return stripped(text, places)
 
 
 def is_heading(text: str, start: int) -> bool:
-    """Whether what stands here is a heading of Markdown."""
+    """Tell whether a heading of Markdown starts here."""
     return HEADING.match(text, start) is not None
 
 
 def lines(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    """The lines of a part of a text, without the white space around them."""
+    """Return the lines of a part of a text, without the white space around them."""
     return stripped(text, [match.span() for match in LINE.finditer(text, start, end)])
 
 
 def stripped(text: str, places: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Places without the white space at their two ends; those that hold nothing else are left out."""
-    found = []
+    """Take white space off both ends of places; those that hold nothing else are left out."""
+    kept = []
     for start, end in places:
         piece = text[start:end]
         if bare := piece.strip():
             begin = start + len(piece) - len(piece.lstrip())
-            found.append((begin, begin + len(bare)))
-    return found
+            kept.append((begin, begin + len(bare)))
+    return kept
 
 
 def _abbreviates(text: str, start: int, end: int) -> bool:
-    return ABBREVIATION.search(text[max(start, end - LONGEST_ABBREVIATION) : end]) is not None
+    return ABBREVIATION.search(text[max(start, end - MAX_ABBREVIATION_CHARACTERS) : end]) is not None
 
 
 def _blocks(text: str) -> Iterator[tuple[int, int]]:
-    """Lines put together as far as a sentence may go on."""
+    """Put lines together as far as a sentence may go on."""
     start = end = None
     for match in LINE.finditer(text):
         begins = HEADING.match(match[0]) or ITEM.match(match[0])

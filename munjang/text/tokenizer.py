@@ -201,14 +201,14 @@ class Tokenizer:
 def _template(found: Encoding, texts: int) -> Template:
     owner = [-1 if text is None else text for text in found.sequence_ids]
     ids, types = np.array(found.ids, np.int32), np.array(found.type_ids, np.int32)
-    spans = [(owner.index(text), len(owner) - owner[::-1].index(text)) for text in range(texts)]
-    edges = [0, *(edge for span in spans for edge in span), len(owner)]
-    if edges != sorted(edges) or any(owner[at] != text for text, span in enumerate(spans) for at in range(*span)):
+    places = [(owner.index(text), len(owner) - owner[::-1].index(text)) for text in range(texts)]
+    edges = [0, *(edge for place in places for edge in place), len(owner)]
+    if edges != sorted(edges) or any(owner[at] != text for text, place in enumerate(places) for at in range(*place)):
         raise CheckpointError(
             "This tokenizer's post_processor does not keep the two texts of a pair whole and in order."
         )
     parts = tuple((ids[a:b], types[a:b]) for a, b in zip(edges[::2], edges[1::2], strict=True))
-    return Template(parts, tuple(int(types[start]) for start, _ in spans))
+    return Template(parts, tuple(int(types[start]) for start, _ in places))
 
 
 def _assemble(template: Template, texts: list[tuple[Ids, Ints, Ints]]) -> tuple[Ids, Ids]:

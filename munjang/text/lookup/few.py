@@ -20,7 +20,7 @@ CUT = "\0"  # put in front of each space where spans keep it
 
 
 class FewTexts:
-    """Ids of a few texts from the ids of their spans."""
+    """Puts the ids of a few texts together from those of their spans."""
 
     def __init__(self, tokenize: SpanTokenizer) -> None:
         self.tokenize = tokenize

@@ -37,7 +37,7 @@ MAX_FEW_TEXTS = 1 << 10
 
 
 class SpanLookup:
-    """Ids of texts from the ids of their spans; any number of threads may call it."""
+    """Puts the ids of texts together from those of their spans; any number of threads may call it."""
 
     def __init__(self, tokenizer: Tokenizer, structure: structures.Structure) -> None:
         self.tokenizer, self.structure = tokenizer, structure
@@ -61,7 +61,7 @@ class SpanLookup:
         return self.few_texts(texts)
 
     def look_up(self, texts: Sequence[str]) -> tuple[Ids, Ints]:
-        """Return the same by the table, for as many texts as fit into memory at once."""
+        """Return flat ids and lengths by the table, for as many texts as fit into memory at once."""
         spans = cut(texts, self.safe)
         entries_W, known = self._entries(spans)
         counts_W = np.where(entries_W >= 0, known.id_counts[entries_W], NOT_KEPT)
@@ -108,7 +108,7 @@ class SpanLookup:
 
 
 class WholeTexts:
-    """Ids of texts straight from `tokenizers`, where the look-up would not be exact."""
+    """Takes the ids of texts straight from `tokenizers`, where the look-up would not be exact."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.tokenizer = tokenizer

@@ -1,4 +1,4 @@
-"""Which tokenizers may be computed span by span, and why that gives the same ids.
+"""Structures: the tokenizers that may be computed span by span, and why that gives the same ids.
 
 A text is cut at single spaces (U+0020) whose two neighbours are safe. Every distinct span is tokenized once by the
 real tokenizer; the ids of a text are the ids of its spans in a row. That is exact if no step of the tokenizer looks
@@ -8,8 +8,8 @@ across such a cut:
   across a starter such as the space, and a safe neighbour is no mark. Lower-casing and cleaning go by character.
 - SentencePiece's map replaces whole grapheme clusters. A cluster can hold a space only with a mark, joiner or modifier
   behind it or a prepended character in front of it: none of those is safe.
-- `wordpiece`: BERT's pre-tokenizer drops white space and isolates punctuation, so no word spans a space, and WordPiece
-  sees one word at a time.
+- `wordpiece`: BERT's pre-tokenizer drops white space and isolates punctuation, so no word crosses a space, and
+  WordPiece sees one word at a time.
 - `metaspace`: every word gets its own leading `▁`, from the space in front of it or from the prefix that a text's start
   gets. A span by itself is a text's start, so its first word gets the same one. This fails if the character behind the
   cut turns into white space or begins with `▁` itself, so such characters are not safe here.
@@ -46,22 +46,25 @@ JOINING = {
 
 @dataclass(frozen=True)
 class Structure:
-    """How spans of one kind of tokenizer are cut."""
+    """Says how the spans of one kind of tokenizer are cut."""
 
     name: str
     keeps_space: bool  # the space in front of a span is part of it
 
 
 def find(tokenizer: Tokenizer) -> Structure | None:
-    """The structure of a tokenizer if it is on the list."""
+    """Return the structure of a tokenizer if it is on the list."""
     normalizer, splitter = _spec(tokenizer.normalizer), _spec(tokenizer.pre_tokenizer)
-    found = next((structure for structure, fits in STRUCTURES if fits(tokenizer.model, normalizer, splitter)), None)
+    fitting = (structure for structure, fits in STRUCTURES if fits(tokenizer.model, normalizer, splitter))
+    structure = next(fitting, None)
     added = tokenizer.get_added_tokens_decoder().values()
-    return None if found is None or any(_may_span_a_cut(token, tokenizer, found) for token in added) else found
+    if structure is None or any(_may_cross_a_cut(token, tokenizer, structure) for token in added):
+        return None
+    return structure
 
 
-def _may_span_a_cut(token: AddedToken, tokenizer: Tokenizer, structure: Structure) -> bool:
-    """Whether an added token holds a space that stands alone, as it is or as the normalizer shows it."""
+def _may_cross_a_cut(token: AddedToken, tokenizer: Tokenizer, structure: Structure) -> bool:
+    """Tell whether an added token holds a space that stands alone, as it is or as the normalizer shows it."""
     shown = content = str(token.content)
     if token.normalized and tokenizer.normalizer is not None:
         shown = tokenizer.normalizer.normalize_str(content)
@@ -71,7 +74,7 @@ def _may_span_a_cut(token: AddedToken, tokenizer: Tokenizer, structure: Structur
 
 
 def _spec(step: Any) -> Spec:
-    """A step of the pipeline as tokenizer.json spells it; nothing: no such step."""
+    """Return a step of the pipeline as tokenizer.json spells it; empty: no such step."""
     return {} if step is None else json.loads(step.__getstate__())
 
 
@@ -99,7 +102,7 @@ def _is_metaspace(model: Model, normalizer: Spec, splitter: Spec) -> bool:
 
 
 def _is_plain_rule(rule: Spec) -> bool:
-    """Normalizers that see a character or a cluster at a time, or that only close up white space.
+    """Tell whether a normalizer sees a character or a cluster at a time, or only closes up white space.
 
     A spelling without spaces may be replaced by visible ASCII; nothing, a mark or a `▁` in its place could move a cut.
     """
@@ -129,13 +132,13 @@ STRUCTURES: list[tuple[Structure, Callable[[Model, Spec, Spec], bool]]] = [
 
 
 def replaced(tokenizer: Tokenizer) -> list[str]:
-    """What the rules of a normalizer put something else in place of."""
+    """Return the spellings that rules of the normalizer replace."""
     rules = _rules(tokenizer)
     return [str(rule["pattern"].get("String", " ")) for rule in rules if rule.get("type") == "Replace"]
 
 
 def is_charwise(tokenizer: Tokenizer) -> bool:
-    """Whether what becomes of a character that is no mark and joins no other never depends on its neighbours.
+    """Tell whether what becomes of a character that is no mark and joins no other never depends on its neighbours.
 
     Not so where a normal form may compose what another step has made, or where a rule replaces some letters in a row.
     """
@@ -144,13 +147,13 @@ def is_charwise(tokenizer: Tokenizer) -> bool:
 
 
 def _rules(tokenizer: Tokenizer) -> list[Spec]:
-    """The steps of a normalizer, of which there may be one."""
+    """Return the steps of a normalizer, of which there may be one."""
     normalizer = _spec(tokenizer.normalizer)
     return normalizer.get("normalizers", []) if normalizer.get("type") == "Sequence" else [normalizer]
 
 
 def is_safe(code: int, tokenizer: Tokenizer, structure: Structure) -> bool:
-    """Whether a character may stand beside a cut: assigned, no mark, no white space, and none after normalization."""
+    """Tell whether a character may stand beside a cut: assigned, no mark, no white space, none once normalized."""
     character = chr(code)
     if not _is_plain(character):  # a lone surrogate, too, which normalizers refuse
         return False
@@ -159,7 +162,7 @@ def is_safe(code: int, tokenizer: Tokenizer, structure: Structure) -> bool:
 
 
 def is_safe_as(character: str, shown: str, structure: Structure) -> bool:
-    """The same for a character that the normalizer shows in some way."""
+    """Tell whether a character that the normalizer turns into `shown` may stand beside a cut."""
     if not _is_plain(character) or character == "▁":
         return False
     if shown == character:

@@ -1,4 +1,4 @@
-"""Long documents cut into overlapping passages that fit, at the ends of sentences wherever that is possible."""
+"""Passages: long documents cut into overlapping parts that fit, at the ends of sentences wherever possible."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -8,22 +8,22 @@ from typing import TypeAlias
 
 from munjang.errors import InputError
 from munjang.text.graphemes import boundaries, joins
-from munjang.text.sentences import is_heading, lines, spans
+from munjang.text.sentences import is_heading, lines, sentence_places
 from munjang.types import Ints
 
 Count: TypeAlias = Callable[[Sequence[str]], Sequence[int] | Ints]
-Place: TypeAlias = tuple[int, int]
+Place: TypeAlias = tuple[int, int]  # from one character up to another
 WORD = re.compile(r"\S+")
-CHARACTERS = 16  # that count for one at most: some tokenizers give up on a long word and call a book one token
+MAX_CHARACTERS_PER_UNIT = 16  # of `count`: some tokenizers give up on a long word and call a book one token
 
 
 def characters(texts: Sequence[str]) -> list[int]:
-    """Sizes in characters."""
+    """Return sizes in characters."""
     return [len(text) for text in texts]
 
 
 def words(text: str, start: int, end: int) -> list[Place]:
-    """Where the words of a part of a text stand."""
+    """Return where the words of a part of a text stand."""
     return [match.span() for match in WORD.finditer(text, start, end)]
 
 
@@ -40,16 +40,16 @@ class Passage:
 
 
 @dataclass(frozen=True)
-class Chunker:
+class PassageCutter:
     """Cuts documents into passages of at most `max_size`, each beginning with the last sentences of the one before.
 
-    Sizes are those that `count` gives for a list of texts, in characters unless told:
-    `Chunker(256, overlap=32, count=lambda texts: tokenizer.bodies(texts)[1])` counts tokens. As many whole sentences
-    are repeated as fit into `overlap` and leave room for something new. A sentence above `max_size` is cut at its
-    lines, else between words, else between what a reader takes for characters; those are never cut, whatever they
-    count. No passage ends with a heading that something follows.
+    `count` gives the sizes of a list of texts, by default in characters; in tokens it is
+    `PassageCutter(256, overlap=32, count=lambda texts: tokenizer.bodies(texts)[1])`. As many whole sentences are
+    repeated as fit into `overlap` and leave room for something new. A sentence above `max_size` is cut at its lines,
+    else between words, else between what a reader takes for characters; those are never cut, whatever they count. No
+    passage ends with a heading that something follows.
 
-    >>> [passage.text for passage in Chunker(18, overlap=9).cut("하나를 말했다. 둘을 말했다. 셋을 말했다.")]
+    >>> [passage.text for passage in PassageCutter(18, overlap=9).cut("하나를 말했다. 둘을 말했다. 셋을 말했다.")]
     ['하나를 말했다. 둘을 말했다.', '둘을 말했다. 셋을 말했다.']
     """
 
@@ -64,7 +64,7 @@ class Chunker:
             raise InputError(f"overlap is {self.overlap}; with passages of {self.max_size}, 0 to {self.max_size // 2}.")
 
     def cut(self, text: str) -> list[Passage]:
-        """The passages of a text in order, with their places in it. One that fits is one passage, as it is.
+        """Return the passages of a text in order, with their places in it. One that fits is one passage, as it is.
 
         All but white space is in some passage; a text of nothing else that does not fit gives one empty passage.
         """
@@ -73,28 +73,29 @@ class Chunker:
         units = self._units(text)
         if not units:
             return [Passage("", 0, 0)]
-        places = self._fitting(text, units, self._packed(text, units))
+        places = self._fitting(text, units, self._runs(text, units))
         return [Passage(text[start:end], start, end) for start, end in places]
 
     def _units(self, text: str) -> list[Place]:
-        """The pieces that are put together: sentences, and parts of those that are too long."""
-        units = _with_marks(text, spans(text))
+        """Return the units that are put together: sentences, and parts of those that are too long."""
+        units = _with_marks(text, sentence_places(text))
         for cut in FINER:
             fits = [size <= self.max_size for size in self._sizes(text, units)]
             finer = [[unit] if whole else cut(text, *unit) for unit, whole in zip(units, fits, strict=True)]
-            units = _with_marks(text, [unit for each in finer for unit in each])
+            units = _with_marks(text, [unit for parts in finer for unit in parts])
         return units
 
     def _sizes(self, text: str, places: list[Place]) -> list[int]:
-        """Sizes of parts of a text; equal ones (graphemes, gaps) are counted once."""
+        """Return the sizes of parts of a text; equal ones (graphemes, gaps) are counted once."""
         pieces = [text[start:end] for start, end in places]
         distinct = list(dict.fromkeys(pieces))
         counts = self.count(distinct) if distinct else []
-        known = {piece: max(int(size), len(piece) // CHARACTERS) for piece, size in zip(distinct, counts, strict=True)}
-        return [known[piece] for piece in pieces]
+        sizes = [max(int(n), len(piece) // MAX_CHARACTERS_PER_UNIT) for piece, n in zip(distinct, counts, strict=True)]
+        size_of = dict(zip(distinct, sizes, strict=True))
+        return [size_of[piece] for piece in pieces]
 
-    def _packed(self, text: str, units: list[Place]) -> list[Place]:
-        """Runs of units, from one up to another, that fit if sizes add up."""
+    def _runs(self, text: str, units: list[Place]) -> list[Place]:
+        """Return runs of units, from one up to another, that fit if sizes add up."""
         sizes = self._sizes(text, units)
         gaps = self._sizes(text, [(before, after) for (_, before), (after, _) in pairwise(units)])
         begins, ends, at = [], [], 0  # where each unit stands on an axis in the unit of `count`
@@ -120,7 +121,7 @@ class Chunker:
         return runs
 
     def _fitting(self, text: str, units: list[Place], runs: list[Place]) -> list[Place]:
-        """Places of the runs; one whose size is more than the sum of its parts is halved until it fits."""
+        """Return the places of the runs; one whose size is more than the sum of its parts is halved until it fits."""
         while True:
             places = [(units[first][0], units[stop - 1][1]) for first, stop in runs]
             is_long = [size > self.max_size for size in self._sizes(text, places)]
@@ -139,5 +140,5 @@ class Chunker:
 
 
 def _with_marks(text: str, places: list[Place]) -> list[Place]:
-    """A mark at the start of a piece belongs to the space before it, so that comes along."""
+    """Take the space before a mark at the start of a unit along: the mark belongs to it."""
     return [(start - (start > 0 and joins(text[start - 1], text[start])), end) for start, end in places]

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from munjang.errors import InputError
-from munjang.text.chunking import Chunker, characters
+from munjang.text.passages import PassageCutter, characters
 
 PIECES = [
     "Rain fell. ",
@@ -47,8 +47,8 @@ def dearer_together(texts: Sequence[str]) -> list[int]:
     return [len(text) + len(text) // 7 for text in texts]
 
 
-def check(text: str, chunker: Chunker) -> None:
-    passages = chunker.cut(text)
+def check(text: str, cutter: PassageCutter) -> None:
+    passages = cutter.cut(text)
     covered = set()
     for passage in passages:
         assert text[passage.start : passage.end] == passage.text
@@ -60,7 +60,7 @@ def check(text: str, chunker: Chunker) -> None:
     edges = {0, *(match.end() for match in regex.finditer(r"\X", text))}
     for passage in passages:
         assert {passage.start, passage.end} <= edges
-        if int(chunker.count([passage.text])[0]) > chunker.max_size:  # one character that is larger than the limit
+        if int(cutter.count([passage.text])[0]) > cutter.max_size:  # one character that is larger than the limit
             assert len(regex.findall(r"\X", passage.text)) == 1
 
 
@@ -69,11 +69,11 @@ def check(text: str, chunker: Chunker) -> None:
 @example(text="a " * 50, max_size=3, part=0.5)
 @example(text="", max_size=1, part=0)
 def test_every_cut_is_exact(count: Callable[..., list[int]], text: str, max_size: int, part: float) -> None:
-    check(text, Chunker(max_size, int(max_size * part), count))
+    check(text, PassageCutter(max_size, int(max_size * part), count))
 
 
 def texts(document: str, max_size: int, overlap: int = 0, **options: Callable[..., list[int]]) -> list[str]:
-    return [passage.text for passage in Chunker(max_size, overlap, **options).cut(document)]
+    return [passage.text for passage in PassageCutter(max_size, overlap, **options).cut(document)]
 
 
 @pytest.mark.parametrize("text", ["", " ", "short", " as it is. \n"])
@@ -120,15 +120,15 @@ def test_tokens_are_counted_by_the_tokenizer_given(tiny_bert: object) -> None:
 
     tokenizer = BiEncoder.load(tiny_bert, device="cpu").model.tokenizer  # type: ignore[arg-type]
     document = "Rain fell on the town. 비가 왔다. The dog slept all day long, and nobody saw it leave. " * 9
-    chunker = Chunker(24, 8, lambda texts: tokenizer.bodies(texts)[1])
-    check(document, chunker)
-    assert len(chunker.cut(document)) > 5
+    cutter = PassageCutter(24, 8, lambda texts: tokenizer.bodies(texts)[1])
+    check(document, cutter)
+    assert len(cutter.cut(document)) > 5
 
 
 @pytest.mark.parametrize("piece", ["The dog slept all day. ", "中", "가", "word ", "A. ", "\n- x", "e\u0301", "# \n"])
 def test_time_grows_with_the_text_and_no_faster(piece: str) -> None:
     started = time.process_time()
-    passages = Chunker(1000, 500).cut(piece * (200_000 // len(piece)))
+    passages = PassageCutter(1000, 500).cut(piece * (200_000 // len(piece)))
     assert time.process_time() - started < 6  # 0.1 to 0.6 s alone; a million characters take five times that
     assert len(passages) >= 200
 
@@ -136,11 +136,11 @@ def test_time_grows_with_the_text_and_no_faster(piece: str) -> None:
 @pytest.mark.slow
 def test_a_million_characters() -> None:
     started = time.process_time()
-    assert len(Chunker(1000, 100).cut("비가 왔다. The dog slept all day. 中文没有空格。 " * 25_000)) > 1000
+    assert len(PassageCutter(1000, 100).cut("비가 왔다. The dog slept all day. 中文没有空格。 " * 25_000)) > 1000
     assert time.process_time() - started < 12  # about two seconds
 
 
 @pytest.mark.parametrize(("max_size", "overlap"), [(0, 0), (10, -1), (10, 6)])
 def test_sizes_that_make_no_sense(max_size: int, overlap: int) -> None:
     with pytest.raises(InputError, match=r"max_size|overlap"):
-        Chunker(max_size, overlap)
+        PassageCutter(max_size, overlap)
