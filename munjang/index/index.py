@@ -22,16 +22,13 @@ from munjang.errors import InputError, MunjangError
 from munjang.index.candidates import Candidates, fuse, one_per_document
 from munjang.index.documents import Metadata, documents_of, new_fields
 from munjang.index.rerank import Reranking
-from munjang.index.schema import FORMAT, chunker_of, schema_of, stored_vectors
+from munjang.index.schema import FORMAT, cutter_of, schema_of, stored_vectors
 from munjang.stores import open_store
 from munjang.stores.base import Found, NoSuchStore, Rows, Store
 from munjang.stores.filters import Filter
 from munjang.stores.parsing import parse
 from munjang.text.inputs import as_texts
 from munjang.text.passages import Passage, PassageCutter
-from munjang.text.terms import method, terms
-from munjang.types import Floats
-from munjang.vectors.precision import quantize
 from munjang.text.terms import terms
 from munjang.types import Array, Floats, Hit
 from munjang.vectors.similarity import check_vectors
@@ -56,8 +53,8 @@ class ModelMismatch(MunjangError):
 class Index:
     """A model, what cuts documents into passages, and a store. Open one with `Index.open`."""
 
-    def __init__(self, store: Store, model: BiEncoder, chunker: PassageCutter | None) -> None:
-        self.store, self.model, self.chunker = store, model, chunker
+    def __init__(self, store: Store, model: BiEncoder, cutter: PassageCutter | None) -> None:
+        self.store, self.model, self.cutter = store, model, cutter
 
     @classmethod
     def open(
@@ -84,7 +81,7 @@ class Index:
                 raise
             encoder = _load(model, device)
             schema = schema_of(encoder, vectors, chunk, model)
-            return cls(open_store(address, schema, True, name), encoder, chunker_of(encoder, schema.facts["chunk"]))
+            return cls(open_store(address, schema, True, name), encoder, cutter_of(encoder, schema.facts["chunk"]))
         facts = store.schema.facts
         if facts.get("format", 0) > FORMAT:
             raise InputError(f"{address} was written by a newer version of Munjang; update this one.")
@@ -94,7 +91,7 @@ class Index:
                 f"{address} holds vectors of {facts['model']} ({facts['fingerprint'][:12]}), not of this model "
                 f"({encoder.fingerprint[:12]}). Open it without a model, or compute its vectors anew with reembed."
             )
-        return cls(store, encoder, chunker_of(encoder, facts["chunk"]))
+        return cls(store, encoder, cutter_of(encoder, facts["chunk"]))
 
     @staticmethod
     def open_store(location: str, name: str = "default") -> Store:
@@ -299,9 +296,9 @@ class Index:
         self, documents: Sequence[tuple[str, str, Metadata]], vectors_ND: Floats | None, progress: bool | None
     ) -> Rows:
         ids, document_ids, metadata, passages = list[str](), list[str](), list[Metadata](), list[Passage]()
-        chunker = self.chunker if vectors_ND is None else None
+        cutter = self.cutter if vectors_ND is None else None
         for id, text, values in documents:
-            own = [Passage(text, 0, len(text))] if chunker is None else chunker.cut(text)
+            own = [Passage(text, 0, len(text))] if cutter is None else cutter.cut(text)
             passages += own
             ids += [f"{id}#{place}" for place in range(len(own))]
             document_ids += [id] * len(own)

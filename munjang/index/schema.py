@@ -10,7 +10,7 @@ from munjang import checkpoint
 from munjang.bi_encoder import BiEncoder
 from munjang.errors import InputError
 from munjang.stores.base import Schema
-from munjang.text.chunking import Chunker
+from munjang.text.passages import PassageCutter
 from munjang.text.terms import method
 from munjang.types import Array, Floats
 from munjang.vectors.precision import quantize
@@ -47,12 +47,12 @@ def stored_vectors(full: Floats, schema: Schema) -> tuple[Array, Floats | None]:
     return quantize(full, "int8", np.array(schema.facts["ranges"], np.float32)), full
 
 
-def chunker_of(model: BiEncoder, max_tokens: int) -> Chunker | None:
+def cutter_of(model: BiEncoder, max_tokens: int) -> PassageCutter | None:
     """Return what cuts documents into passages of so many tokens; None for 0: nothing is cut."""
     if not max_tokens:
         return None
     overlap = min(OVERLAP_TOKENS, max_tokens // 4)
-    return Chunker(max_tokens, overlap, lambda texts: model.tokenizer.bodies(list(texts))[1])
+    return PassageCutter(max_tokens, overlap, lambda texts: model.tokenizer.bodies(list(texts))[1])
 
 
 def _max_passage_tokens(model: BiEncoder, chunk: int | None) -> int:

@@ -9,9 +9,9 @@ from itertools import chain
 import numpy as np
 
 from munjang.errors import InputError, unknown
-from munjang.text.korean import Noun, composed, has_hangul, nouns
 from munjang.tasks.keywords.config import CUTS, check_ngrams
 from munjang.tasks.keywords.stop_words import stop_words_of
+from munjang.text.korean import Noun, composed, has_hangul, nouns
 from munjang.types import Ints
 
 WORD = re.compile(r"\b\w\w+\b")  # scikit-learn's: at least two characters

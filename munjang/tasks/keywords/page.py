@@ -12,7 +12,7 @@ from munjang.pages.document import page
 from munjang.pages.html import Html, Phrase, clean, element, say
 from munjang.tasks.keywords.candidates import edges
 from munjang.tasks.keywords.extract import Keyword
-from munjang.tasks.nouns import composed, has_hangul
+from munjang.text.korean import composed, has_hangul
 
 MAX_TEXTS = 2000  # shown
 
