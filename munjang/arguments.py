@@ -28,13 +28,18 @@ class EncodeOptions(TypedDict, total=False):
 
 
 class PredictOptions(TypedDict, total=False):
-    """Options of `predict`, `rank` and `rank_many`."""
+    """Options of `predict` beside the activation."""
 
-    activation: Activation | None
     prompt: str | None
     prompt_name: str | None
     batch_tokens: int | None
     progress: bool | None
+
+
+class RankOptions(PredictOptions, total=False):
+    """Options of `rank` and `rank_many`."""
+
+    activation: Activation | None
 
 
 # sentence-transformers' arguments, and how the same is asked for here

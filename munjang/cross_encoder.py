@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from munjang import checkpoint
-from munjang.arguments import Activation, PredictOptions, check_arguments
+from munjang.arguments import Activation, PredictOptions, RankOptions, check_arguments
 from munjang.engine.devices import Devices, pick_device, pick_dtype
 from munjang.engine.engine import Scoring
 from munjang.errors import InputError, TruncationWarning, unknown
@@ -28,6 +28,7 @@ from munjang.text.inputs import as_texts, pick_prompt
 from munjang.types import Floats, Hit
 
 Pair = tuple[str, str]
+RANK_OPTIONS = {*PredictOptions.__annotations__, *RankOptions.__annotations__}
 
 
 class CrossEncoder(LoadedModel):
@@ -81,28 +82,31 @@ class CrossEncoder(LoadedModel):
         return apart(build)
 
     @overload
-    def predict(self, pairs: Pair, **options: Unpack[PredictOptions]) -> np.float32 | Floats: ...
+    def predict(
+        self, pairs: Pair, activation: Activation | None = ..., **options: Unpack[PredictOptions]
+    ) -> np.float32 | Floats: ...
     @overload
-    def predict(self, pairs: Iterable[Pair], **options: Unpack[PredictOptions]) -> Floats: ...
+    def predict(
+        self, pairs: Iterable[Pair], activation: Activation | None = ..., **options: Unpack[PredictOptions]
+    ) -> Floats: ...
     @overload
-    def predict(self, pairs: Any, **options: Unpack[PredictOptions]) -> Any: ...
-    def predict(self, pairs: Any, **options: Unpack[PredictOptions]) -> Any:
+    def predict(self, pairs: Any, activation: Activation | None = ..., **options: Unpack[PredictOptions]) -> Any: ...
+    def predict(self, pairs: Any, activation: Activation | None = None, **options: Unpack[PredictOptions]) -> Any:
         """Score pairs: [B] for one label, [B, labels] for several; one pair of strings gives its own score.
 
         activation: None the checkpoint's own, else sigmoid for one label and none for several. A name such as
         `Sigmoid`, `Identity` or `Softmax`, or any function of a tensor, replaces it. prompt, prompt_name: text put in
         front of the first text of each pair. batch_tokens: tokens of a batch. progress: None shows a bar for long work.
         """
-        prompt = self._prompt("predict", options)
+        given: RankOptions = {**options, "activation": activation}
+        prompt = self._prompt("predict", given)
         first, second, is_single = split_pairs(pairs)
-        scores = self._scores([prompt + text for text in first] if prompt else first, second, options)
+        scores = self._scores([prompt + text for text in first] if prompt else first, second, given)
         return scores[0] if is_single else scores
 
-    def rank(
-        self, query: str, documents: Any, top_k: int | None = None, **options: Unpack[PredictOptions]
-    ) -> list[Hit]:
+    def rank(self, query: str, documents: Any, top_k: int | None = None, **options: Unpack[RankOptions]) -> list[Hit]:
         """Rank documents by their score against one query, best first; equal scores keep their order."""
-        check_arguments("rank", options, PredictOptions.__annotations__)
+        check_arguments("rank", options, RANK_OPTIONS)
         return self.rank_many([query], [documents], top_k, **options)[0]
 
     def rank_many(
@@ -110,7 +114,7 @@ class CrossEncoder(LoadedModel):
         queries: Any,
         documents_per_query: Iterable[Any],
         top_k: int | None = None,
-        **options: Unpack[PredictOptions],
+        **options: Unpack[RankOptions],
     ) -> list[list[Hit]]:
         """Rank documents for many queries: every text is tokenized once, and all pairs are packed together."""
         prompt = self._prompt("rank_many", options)
@@ -136,17 +140,17 @@ class CrossEncoder(LoadedModel):
             start += len(each)
         return hits
 
-    def _prompt(self, function: str, options: PredictOptions) -> str:
-        check_arguments(function, options, PredictOptions.__annotations__)
+    def _prompt(self, function: str, options: RankOptions) -> str:
+        check_arguments(function, options, RANK_OPTIONS)
         name = options.get("prompt_name")
         return pick_prompt(options.get("prompt"), name, self.prompts, self.default_prompt_name)
 
-    def _function(self, options: PredictOptions) -> Callable[[Tensor], Tensor]:
+    def _function(self, options: RankOptions) -> Callable[[Tensor], Tensor]:
         given = options.get("activation")
         function: Callable[[Tensor], Tensor] = self.activation if given is None else pick_activation(given)
         return function
 
-    def _scores(self, first: list[str], second: list[str], options: PredictOptions) -> Floats:
+    def _scores(self, first: list[str], second: list[str], options: RankOptions) -> Floats:
         function = self._function(options)
         call, pairs = Scoring(options.get("batch_tokens")), list(zip(first, second, strict=True))
         computed = self._engine.compute(pairs, call, options.get("progress"))

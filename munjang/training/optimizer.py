@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
-from munjang.nn.network import EncoderNetwork
 from munjang.training.config import TrainConfig
 
 Named = list[tuple[str, nn.Parameter]]
@@ -40,7 +39,7 @@ def rate_at(step: int, num_steps: int, config: TrainConfig) -> float:
 class Optimizer:
     """AdamW over the network and the objectives' own parameters."""
 
-    def __init__(self, network: EncoderNetwork, objectives: Sequence[nn.Module], config: TrainConfig) -> None:
+    def __init__(self, network: nn.Module, objectives: Sequence[nn.Module], config: TrainConfig) -> None:
         self.config = config
         self.named: Named = [(f"network.{name}", p) for name, p in network.named_parameters() if p.requires_grad]
         for place, objective in enumerate(objectives):
@@ -94,9 +93,9 @@ class Optimizer:
                     self.adam.state[parameter][key] = value.to(where)
 
 
-def _depths(network: EncoderNetwork) -> dict[int, int]:
+def _depths(network: nn.Module) -> dict[int, int]:
     """Count the layers above each parameter of the encoder."""
-    encoder = network.encoder.own
+    encoder = getattr(getattr(network, "encoder", None), "own", None)
     if encoder is None:
         return {}
     top = len(encoder.blocks)

@@ -125,7 +125,7 @@ def test_limits_of_length(make: Callable[..., Path]) -> None:
 
 
 def test_what_can_not_be_trained(make: Callable[..., Path]) -> None:
-    with pytest.raises(UnsupportedModel, match=r"computed by transformers as a whole .*CrossEncoder\.create"):
+    with pytest.raises(UnsupportedModel, match=r"computed by another library as a whole .*CrossEncoder\.create"):
         trainee_of(CrossEncoder.load(make("nomic-like", kind="cross", num_labels=1), "cpu"))
     bi = BiEncoder.load(make("bert"), "cpu", "bfloat16")
     bi._options = None
