@@ -110,25 +110,29 @@ class Spans:
 
 
 class SafeCharacters:
-    """The characters that may stand beside a cut; each is asked for once."""
+    """Tells which characters may stand beside a cut; each is asked for once."""
 
     def __init__(self, tokenizer: Tokenizer, structure: Structure) -> None:
         self.tokenizer, self.structure = tokenizer, structure
-        self.known = np.zeros(0x110000, np.int8)  # 0 not asked yet, 1 safe, 2 not
+        self.kinds = bytearray(0x110000)  # by code: 0 not asked yet, 1 safe, 2 not
+        self.kinds_array = np.frombuffer(self.kinds, np.uint8)  # the same memory
 
     def are_safe(self, codes: Codes) -> NDArray[np.bool_]:
         """Tell for each of these characters whether it is safe."""
-        known = self.known[codes]
-        if (known == 0).any():
-            for code in np.unique(codes[known == 0]).tolist():
-                self.known[code] = 1 if is_safe(code, self.tokenizer, self.structure) else 2
-            known = self.known[codes]
-        return known == 1
+        kinds = self.kinds_array[codes]
+        if not kinds.all():
+            for code in np.unique(codes[kinds == 0]).tolist():
+                self._ask(code)
+            kinds = self.kinds_array[codes]
+        return kinds == 1
 
     def __contains__(self, character: str) -> bool:
         code = ord(character)
-        known = self.known.item(code)
-        return known == 1 if known else bool(self.are_safe(np.array([code], np.uint32))[0])
+        return (self.kinds[code] or self._ask(code)) == 1
+
+    def _ask(self, code: int) -> int:
+        self.kinds[code] = kind = 1 if is_safe(code, self.tokenizer, self.structure) else 2
+        return kind
 
 
 def cut(texts: Sequence[str], safe: SafeCharacters) -> Spans:

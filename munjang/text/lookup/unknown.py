@@ -35,13 +35,11 @@ class SpanTokenizer:
 
     def __init__(self, tokenizer: Tokenizer, safe: SafeCharacters) -> None:
         self.tokenizer, self.safe, self.keeps_space = tokenizer, safe, safe.structure.keeps_space
-        added = tokenizer.get_added_tokens_decoder()
-        self.added_ids = frozenset(added)
-        self.added = [token.content for token in added.values()]
         normalizer = tokenizer.normalizer
         self.normalize = (lambda text: text) if normalizer is None else normalizer.normalize_str
-        self.added_normal = [self.normalize(content) for content in self.added]
-        self.plain = Plain(tokenizer, safe.structure, [*self.added, *self.added_normal])
+        self.added = tokenizer.get_added_tokens_decoder()
+        spelled = [token.content for token in self.added.values()]
+        self.plain = Plain(tokenizer, safe.structure, [*spelled, *map(self.normalize, spelled)])
         self.mark, self.separator = MARKS.get(safe.structure.name, ""), ""
         num_ids = tokenizer.get_vocab_size() + 1
         if self.mark:
@@ -123,12 +121,10 @@ class SpanTokenizer:
 
     def _holds_added(self, text: str, ids: list[int]) -> bool:
         """Tell whether a text with these ids holds an added token; a word may be unknown and have the id of one."""
-        if self.added_ids.isdisjoint(ids):
-            return False
-        if any(content in text for content in self.added):
-            return True
-        normal = self.normalize(text)
-        return any(content in normal for content in self.added_normal)
+        for token in (self.added[number] for number in self.added.keys() & ids):
+            if token.content in text or (token.normalized and self.normalize(token.content) in self.normalize(text)):
+                return True
+        return False
 
     def _separator(self) -> tuple[str, int]:
         """Return a plain character that is one token of its own, and its id; an empty one if there is none."""

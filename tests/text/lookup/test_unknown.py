@@ -73,7 +73,7 @@ def test_a_span_with_a_mark_of_its_own(tokenize: SpanTokenizer) -> None:
 
 
 def test_a_span_with_an_added_token_is_left_out(tokenize: SpanTokenizer) -> None:
-    mask = next(content for content in tokenize.added if "mask" in content.lower())
+    mask = next(token.content for token in tokenize.added.values() if "mask" in token.content.lower())
     spans = with_front(tokenize, ["the", f"x{mask}y", "fox", mask, "\u2603"])  # the last one is unknown
     expected = naive(tokenize, [spans[0], spans[2], spans[4]])
     assert to_lists(tokenize(spans)) == expected
