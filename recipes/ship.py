@@ -19,7 +19,7 @@ from typing import Any
 from munjang import BiEncoder, CrossEncoder
 from munjang.checkpoint.bundled import BUNDLED, FOLDER
 from munjang.checkpoint.compact import CPU_DTYPE
-from munjang.checkpoint.describe import RERANK_WEIGHT
+from munjang.checkpoint.model import RERANK_WEIGHT
 from munjang.data.tables import read_texts
 from munjang.errors import InputError
 from recipes.card import card, notice

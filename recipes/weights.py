@@ -9,7 +9,7 @@ from typing import TypeAlias
 import torch
 from safetensors.torch import load_file, save_file
 
-from munjang.checkpoint.folders import replacing_folder
+from munjang.checkpoint.atomic import replacing_folder
 from munjang.errors import InputError
 
 Weights: TypeAlias = dict[str, torch.Tensor]

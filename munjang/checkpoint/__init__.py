@@ -1,20 +1,14 @@
-"""Model folders, read and written; every layout is a row of a table."""
+"""Read and write model folders; every layout is a row of a table."""
 
 import os
 from pathlib import Path
 
 from munjang.checkpoint import layouts, write
 from munjang.checkpoint.bundled import BUNDLED, default, name_of
-from munjang.checkpoint.describe import (
-    check_length,
-    describe,
-    fingerprint,
-    stated_weight,
-)
 from munjang.checkpoint.files import stated_dtype
 from munjang.checkpoint.hub import BI_HUB, CROSS_HUB, Hub, resolve
 from munjang.checkpoint.layouts import new_encoder
-from munjang.checkpoint.model import Model
+from munjang.checkpoint.model import Model, check_length, describe, fingerprint, stated_weight
 from munjang.checkpoint.onnx import compute_options
 from munjang.checkpoint.shorten import shorten
 from munjang.checkpoint.static import unknown_id
@@ -50,7 +44,7 @@ save_cross = write.write_cross
 
 
 def kind(model: str | os.PathLike[str]) -> str:
-    """`bi` or `cross`: what a folder or Hub name holds; a bare name may be of either organization there."""
+    """Return `bi` or `cross` for a folder or Hub name; a bare name may be of either organization there."""
     try:
         folder = resolve(model)
     except CheckpointError as first:
@@ -64,20 +58,20 @@ def kind(model: str | os.PathLike[str]) -> str:
 
 
 def load_bi(folder: Path, pooling: tuple[str, ...] | None = None) -> Model:
-    """A bi-encoder from a folder of any known layout; `pooling` replaces the folder's own."""
+    """Read a bi-encoder from a folder of any known layout; `pooling` replaces the folder's own."""
     declared = layouts.declared_kind(folder)
     if declared == "CrossEncoder" and (folder / "modules.json").is_file():
         raise CheckpointError(f"{folder} is a cross-encoder; load it with CrossEncoder.load.")
     if declared not in ("CrossEncoder", "SentenceTransformer"):
-        raise UnsupportedModel(f"{folder} is a {declared}; bi-encoders and cross-encoders are computed.")
+        raise UnsupportedModel(f"{folder} is a {declared}; only bi-encoders and cross-encoders are computed.")
     for _, fits, read in layouts.BI:
         if fits(folder):
             return read(folder, pooling)
-    raise CheckpointError(f"{folder} is no model folder: it has neither modules.json nor config.json.")
+    raise CheckpointError(f"{folder} is not a model folder: it has neither modules.json nor config.json.")
 
 
 def load_cross(folder: Path) -> Model:
-    """A cross-encoder from a folder of any known layout."""
+    """Read a cross-encoder from a folder of any known layout."""
     if layouts.declared_kind(folder) != "CrossEncoder" and (folder / "modules.json").is_file():
         raise CheckpointError(
             f"{folder} is a bi-encoder; load it with BiEncoder.load, or start a cross-encoder with CrossEncoder.create."
@@ -85,4 +79,4 @@ def load_cross(folder: Path) -> Model:
     for _, fits, read in layouts.CROSS:
         if fits(folder):
             return read(folder)
-    raise CheckpointError(f"{folder} is no model folder: it has neither modules.json nor config.json.")
+    raise CheckpointError(f"{folder} is not a model folder: it has neither modules.json nor config.json.")

@@ -12,10 +12,9 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file
 from torch import nn
 
-from munjang.checkpoint.describe import RERANK_WEIGHT
 from munjang.checkpoint.encoders import load_classifier, load_encoder, load_fallback, pad_id, read_config
 from munjang.checkpoint.files import RANGES, Json, inside, is_compact, load_json, read_json_if
-from munjang.checkpoint.model import Model
+from munjang.checkpoint.model import RERANK_WEIGHT, Model
 from munjang.checkpoint.modules import MODULES, LogitScore, Pooling
 from munjang.checkpoint.onnx import is_onnx, open_graph
 from munjang.checkpoint.settings import EncoderSettings, encoder_settings, model_settings

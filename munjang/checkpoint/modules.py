@@ -1,7 +1,8 @@
-"""The parts of a sentence-transformers folder, each in its own subfolder: how they read and how they are written.
+"""Read and write the parts of a sentence-transformers folder, each of which has its own subfolder.
 
 Types are known by their class name alone (`sentence_transformers.models.Dense` in 2.x, `...base.modules.dense.Dense` in
-6.x); nothing is imported by the path that a folder gives. To add one: two functions and a line in MODULES.
+6.x); nothing is imported by the path that a folder gives. To add one: two functions, a line in MODULES and one in
+MODULE_WRITERS.
 """
 
 import json
@@ -32,7 +33,7 @@ POOLING_KEYS = {
 
 @dataclass(frozen=True)
 class Pooling:
-    """What 1_Pooling/config.json says."""
+    """Pooling as 1_Pooling/config.json states it."""
 
     modes: tuple[str, ...]
     includes_prompt: bool = True
@@ -47,25 +48,26 @@ class LogitScore:
 
 
 def read_pooling(folder: Path) -> Pooling:
-    """Pooling from any version; none switched on means mean, as sentence-transformers has it."""
-    config = read_json(folder / "config.json")
-    given = config.get("pooling_mode")
-    if given is None:
+    """Read the pooling of any version; none switched on means mean, as in sentence-transformers."""
+    path = folder / "config.json"
+    config = read_json(path)
+    stated = config.get("pooling_mode")
+    if stated is None:
         strange = [key for key in config if key.startswith("pooling_mode_") and config[key] and key not in POOLING_KEYS]
         if strange:
-            raise CheckpointError(str(unknown("pooling", strange[0], POOLING_KEYS)) + f" ({folder / 'config.json'})")
-        given = [mode for key, mode in POOLING_KEYS.items() if config.get(key)] or ["mean"]
-    modes = [given] if isinstance(given, str) else given
+            raise CheckpointError(f"{unknown('pooling', strange[0], POOLING_KEYS)} ({path})")
+        stated = [mode for key, mode in POOLING_KEYS.items() if config.get(key)] or ["mean"]
+    modes = [stated] if isinstance(stated, str) else stated
     if not isinstance(modes, list) or not modes:
-        raise CheckpointError(f"{folder / 'config.json'}: pooling_mode should be a name or a list, not {given!r}.")
+        raise CheckpointError(f"{path}: pooling_mode should be a name or a list, not {stated!r}.")
     for mode in modes:
         if not isinstance(mode, str) or mode not in POOLERS:
-            raise CheckpointError(f"{unknown('pooling', mode, POOLERS)} ({folder / 'config.json'})")
+            raise CheckpointError(f"{unknown('pooling', mode, POOLERS)} ({path})")
     return Pooling(tuple(modes), bool(config.get("include_prompt", True)))
 
 
 def write_pooling(folder: Path, pooling: Pooling, width: int) -> None:
-    """As booleans if their fixed order says it, else in the newer form."""
+    """Write the pooling as booleans if their fixed order expresses it, else in the newer form."""
     in_order = tuple(mode for mode in POOLING_KEYS.values() if mode in pooling.modes)
     config: Json = {
         "word_embedding_dimension": width,
@@ -77,7 +79,7 @@ def write_pooling(folder: Path, pooling: Pooling, width: int) -> None:
 
 
 def read_dense(folder: Path) -> Dense:
-    """A linear layer; its activation must be on the list of nn/heads.py."""
+    """Read a linear layer; its activation must be on the list of nn/heads.py."""
     config = read_json(folder / "config.json")
     _check_names(config, folder, ("sentence_embedding", "scores"))
     function = activation(config.get("activation_function", "torch.nn.modules.activation.Tanh"))
@@ -91,7 +93,7 @@ def read_dense(folder: Path) -> Dense:
 
 
 def write_dense(folder: Path, layer: Dense, names: dict[str, str] | None = None) -> None:
-    """Dense as 2.x wrote it; `names` adds the 6.x keys for where it reads and writes."""
+    """Write a linear layer as 2.x did; `names` adds the 6.x keys for where it reads and writes."""
     linear = layer.linear
     config = {"in_features": linear.in_features, "out_features": linear.out_features, "bias": linear.bias is not None}
     newer = {**({"use_residual": True} if layer.has_residual else {}), **(names or {})}
@@ -100,7 +102,7 @@ def write_dense(folder: Path, layer: Dense, names: dict[str, str] | None = None)
 
 
 def read_norm(folder: Path) -> LayerNorm:
-    """A layer norm over sentence vectors."""
+    """Read a layer norm over sentence vectors."""
     width = whole(read_json(folder / "config.json").get("dimension"), f"{folder / 'config.json'}: dimension")
     with torch.device("meta"):
         layer = LayerNorm(width)
@@ -109,19 +111,24 @@ def read_norm(folder: Path) -> LayerNorm:
 
 
 def write_norm(folder: Path, layer: LayerNorm) -> None:
-    """The reverse."""
+    """Write a layer norm."""
     write_json(folder / "config.json", {"dimension": layer.norm.normalized_shape[0]})
     write_tensors(folder / "model.safetensors", layer.state_dict())
 
 
 def read_normalize(folder: Path) -> Normalize:
-    """Nothing to read: early versions wrote no folder for it, late ones name what it normalizes."""
+    """Check the folder, if there is one: early versions wrote none, late ones name what is normalized."""
     _check_names(read_json_if(folder / "config.json"), folder, ("sentence_embedding",))
     return Normalize()
 
 
+def write_normalize(folder: Path, layer: Normalize) -> None:
+    """Make an empty folder, as 2.x did."""
+    folder.mkdir()
+
+
 def read_logit_score(folder: Path) -> LogitScore:
-    """The ids of the answer words."""
+    """Read the ids of the answer words."""
     path = folder / "config.json"
     config = read_json(path)
     no = config.get("false_token_id")
@@ -132,16 +139,21 @@ def read_logit_score(folder: Path) -> LogitScore:
 
 
 def write_logit_score(folder: Path, yes: int, no: int | None) -> None:
-    """The reverse."""
+    """Write the ids of the answer words."""
     write_json(folder / "config.json", {"true_token_id": yes, "false_token_id": no})
 
 
 def read_dropout(folder: Path) -> nn.Dropout:
-    """Dropout, which does nothing outside training."""
-    share = read_json_if(folder / "config.json").get("dropout", 0.2)
-    if not isinstance(share, int | float) or not 0 <= share <= 1:
-        raise CheckpointError(f"{folder / 'config.json'}: dropout should lie between 0 and 1, not {share!r}.")
-    return nn.Dropout(share)
+    """Read a dropout, which does nothing outside training."""
+    probability = read_json_if(folder / "config.json").get("dropout", 0.2)
+    if not isinstance(probability, int | float) or not 0 <= probability <= 1:
+        raise CheckpointError(f"{folder / 'config.json'}: dropout should lie between 0 and 1, not {probability!r}.")
+    return nn.Dropout(probability)
+
+
+def write_dropout(folder: Path, layer: nn.Dropout) -> None:
+    """Write a dropout."""
+    write_json(folder / "config.json", {"dropout": layer.p})
 
 
 MODULES: dict[str, Callable[[Path], Any]] = {
@@ -152,6 +164,20 @@ MODULES: dict[str, Callable[[Path], Any]] = {
     "Dropout": read_dropout,
     "LogitScore": read_logit_score,
 }
+MODULE_WRITERS: dict[type[nn.Module], Callable[[Path, Any], None]] = {
+    Dense: write_dense,
+    LayerNorm: write_norm,
+    Normalize: write_normalize,
+    nn.Dropout: write_dropout,
+}
+
+
+def write_module(folder: Path, module: nn.Module) -> None:
+    """Write a module behind the pooling into its subfolder."""
+    write = MODULE_WRITERS.get(type(module))
+    if write is None:
+        raise UnsupportedModel(f"No folder layout is known for {type(module).__name__}.")
+    write(folder, module)
 
 
 def _check_names(config: Json, folder: Path, outputs: tuple[str, ...]) -> None:
@@ -178,13 +204,13 @@ def _fill(layer: nn.Module, folder: Path) -> None:
 
 
 def write_json(path: Path, value: object) -> None:
-    """JSON as people read it."""
+    """Write JSON as people read it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
-    """Tensors as safetensors, floats in float32, marked as transformers wants it."""
+    """Write tensors as safetensors, floats in float32, marked as transformers wants it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     floats = {name: tensor.float() if tensor.is_floating_point() else tensor for name, tensor in tensors.items()}
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in floats.items()}

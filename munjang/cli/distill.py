@@ -72,7 +72,7 @@ def _static(options: Options) -> int:
         raise InputError("Where to? Give -o OUT (output)")
     from pathlib import Path
 
-    from munjang.checkpoint.place import check_free
+    from munjang.checkpoint.atomic import check_free
     from munjang.cli.export import texts_of
     from munjang.training.static import StaticConfig, distill_static, load_teacher
 

@@ -22,7 +22,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from munjang.checkpoint.place import check_free
+from munjang.checkpoint.atomic import check_free
 from munjang.data.files import replacing
 from munjang.data.locks import locked
 from munjang.errors import CheckpointError, InputError, MissingExtra

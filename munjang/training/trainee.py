@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from munjang import checkpoint
 from munjang.bi_encoder import DOCUMENT_PROMPTS, BiEncoder
-from munjang.checkpoint.describe import RERANK_WEIGHT
+from munjang.checkpoint.model import RERANK_WEIGHT
 from munjang.cross_encoder import CrossEncoder
 from munjang.engine.devices import pick_dtype
 from munjang.errors import InputError, UnsupportedModel

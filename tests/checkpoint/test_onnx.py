@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from munjang import BiEncoder, CrossEncoder, checkpoint
-from munjang.checkpoint.export import export_onnx
-from munjang.checkpoint.onnx import write_onnx
+from munjang.checkpoint.export import export_onnx, write_onnx
 from munjang.errors import CheckpointError, InputError, MissingExtra
 from tests.checkpoint.folders import TEXTS, copy, difference, edit
 
@@ -61,6 +60,7 @@ def test_other_bytes(folder: Path) -> None:
     [
         {"format": 2},
         {"kind": "tri"},
+        {"kind": ["bi"]},
         {"width": -1},
         {"num_outputs": "many"},
         {"num_rows": None},

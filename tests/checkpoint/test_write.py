@@ -198,7 +198,7 @@ def test_a_full_disk(
     elif name == "json":
         monkeypatch.setattr("munjang.checkpoint.write.write_json", full)
     else:
-        monkeypatch.setattr("munjang.checkpoint.folders.EXCHANGE", {})
+        monkeypatch.setattr("munjang.checkpoint.atomic.EXCHANGE_CALLS", {})
         monkeypatch.setattr(Path, "rename", full)
     with pytest.raises(CheckpointError, match=r"No space left on device\. Nothing was changed there"):
         model.save(target)
@@ -231,7 +231,7 @@ def test_a_limit_on_the_size_of_files(make: Make, tmp_path: Path, limit: int) ->
 
 
 def test_where_the_system_has_no_exchange(model: BiEncoder, make: Make, tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr("munjang.checkpoint.folders.EXCHANGE", {})
+    monkeypatch.setattr("munjang.checkpoint.atomic.EXCHANGE_CALLS", {})
     target = folders.copy(make("bert"), tmp_path / "model")
     (target / "notes.txt").write_text("mine")
     model.save(target)

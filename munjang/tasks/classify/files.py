@@ -11,7 +11,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from munjang.bi_encoder import BiEncoder
-from munjang.checkpoint.folders import replacing_folder
+from munjang.checkpoint.atomic import replacing_folder
 from munjang.errors import CheckpointError, InputError
 from munjang.index import ModelMismatch
 from munjang.tasks.classify.calibration import Calibration

@@ -10,7 +10,7 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from munjang.checkpoint.folders import replacing_folder
+from munjang.checkpoint.atomic import replacing_folder
 from munjang.data.files import read_lines
 from munjang.errors import CheckpointError, InputError
 from munjang.tasks.topics.model import NO_TOPIC, Naming, Topic, TopicModel

@@ -45,7 +45,7 @@ def test_a_save_that_fails_leaves_the_older_one(saved: Path, tmp_path: Path, mon
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("munjang.checkpoint.folders.EXCHANGE", {})  # as on a system that can't swap two folders
+    monkeypatch.setattr("munjang.checkpoint.atomic.EXCHANGE_CALLS", {})  # as on a system that can't swap two folders
     monkeypatch.setattr(Path, "rename", full)
     with pytest.raises(OSError, match="No space left"):
         save_topics(merge_topics(found(), [[0, 1]]), saved)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from munjang.checkpoint.folders import replacing_folder
+from munjang.checkpoint.atomic import replacing_folder
 from munjang.errors import CheckpointError
 
 
@@ -29,7 +29,7 @@ def write(target: Path, text: str = "new") -> None:
 @pytest.mark.parametrize("has_exchange", [True, False])
 def test_it_is_replaced(old: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_exchange: bool) -> None:
     if not has_exchange:
-        monkeypatch.setattr("munjang.checkpoint.folders.EXCHANGE", {})
+        monkeypatch.setattr("munjang.checkpoint.atomic.EXCHANGE_CALLS", {})
     write(old)
     write(tmp_path / "some" / "where")
     for folder in (old, tmp_path / "some" / "where"):
@@ -66,7 +66,7 @@ def test_whichever_rename_fails(old: Path, tmp_path: Path, monkeypatch: pytest.M
             raise OSError(f"rename {calls} failed")
         return rename(self, target)
 
-    monkeypatch.setattr("munjang.checkpoint.folders.EXCHANGE", {})
+    monkeypatch.setattr("munjang.checkpoint.atomic.EXCHANGE_CALLS", {})
     monkeypatch.setattr(Path, "rename", broken)
     with pytest.raises((OSError, CheckpointError), match=f"rename {min(failing)} failed") as raised:
         write(old)

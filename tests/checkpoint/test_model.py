@@ -1,4 +1,4 @@
-"""What a model says about itself: fingerprints that differ wherever vectors do, and nowhere else."""
+"""Descriptions of models: fingerprints that differ wherever vectors do, and nowhere else; limits."""
 
 from collections.abc import Callable
 from pathlib import Path
