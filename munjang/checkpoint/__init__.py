@@ -64,7 +64,7 @@ def load_bi(folder: Path, pooling: tuple[str, ...] | None = None) -> Model:
         raise CheckpointError(f"{folder} is a cross-encoder; load it with CrossEncoder.load.")
     if declared not in ("CrossEncoder", "SentenceTransformer"):
         raise UnsupportedModel(f"{folder} is a {declared}; only bi-encoders and cross-encoders are computed.")
-    for _, fits, read in layouts.BI:
+    for _, fits, read in layouts.BI_LAYOUTS:
         if fits(folder):
             return read(folder, pooling)
     raise CheckpointError(f"{folder} is not a model folder: it has neither modules.json nor config.json.")
@@ -76,7 +76,7 @@ def load_cross(folder: Path) -> Model:
         raise CheckpointError(
             f"{folder} is a bi-encoder; load it with BiEncoder.load, or start a cross-encoder with CrossEncoder.create."
         )
-    for _, fits, read in layouts.CROSS:
+    for _, fits, read in layouts.CROSS_LAYOUTS:
         if fits(folder):
             return read(folder)
     raise CheckpointError(f"{folder} is not a model folder: it has neither modules.json nor config.json.")

@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from munjang.checkpoint.files import ONNX_FILES, RANGES, TEXT_FILES, WEIGHT_FILES, load_json
+from munjang.checkpoint.files import ONNX_FILES, RANGES_FILE, TEXT_FILES, WEIGHT_FILES, load_json
 from munjang.errors import CheckpointError, MunjangError
 
 # Files that belong to a model, beside the folders that modules.json names: they go when another model is saved there
-MODEL_FILES = (*TEXT_FILES, *(name for names in WEIGHT_FILES for name in names), RANGES, "generation_config.json")
+MODEL_FILES = (*TEXT_FILES, *(name for names in WEIGHT_FILES for name in names), RANGES_FILE, "generation_config.json")
 MODEL_MARKERS = ("config.json", "modules.json", "tokenizer.json")  # a folder with one of these holds a model
 EXCHANGE_CALLS = {"linux": ("renameat2", 2), "darwin": ("renameatx_np", 2)}  # function of the C library, and its flag
 AT_FDCWD = {"linux": -100, "darwin": -2}  # "relative to the current folder"

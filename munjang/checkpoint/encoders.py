@@ -1,4 +1,4 @@
-"""config.json and weights to a network: ours if the family is known, else through transformers."""
+"""Build a network from config.json and weights: ours if the family is known, else through transformers."""
 
 import math
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 
-from munjang.checkpoint.files import MOST, Json, Weights, read_json, weight_files, whole
+from munjang.checkpoint.files import MAX_SIZE, Json, Weights, read_json, weight_files, whole
 from munjang.checkpoint.settings import EncoderSettings
 from munjang.errors import CheckpointError, UnsupportedModel
 from munjang.nn import fallback
@@ -27,7 +27,7 @@ MAY_BE_ZERO = {"num_types", "num_buckets", "embedding_width"}
 
 
 def read_config(folder: Path, settings: EncoderSettings) -> Json:
-    """config.json, with a model_type: old ones only name their class."""
+    """Read config.json and add a model_type to old ones, which only name their class."""
     path = folder / "config.json"
     config = {**read_json(path), **settings.config}
     if (folder / "adapter_config.json").is_file():
@@ -45,12 +45,12 @@ def read_config(folder: Path, settings: EncoderSettings) -> Json:
 
 
 def family_of(config: Json) -> Family | None:
-    """The family of a config.json, if we compute it ourselves."""
+    """Return the family of a config.json, if we compute it ourselves."""
     return FAMILIES.get(str(config.get("model_type")))
 
 
 def read_shape(folder: Path, config: Json) -> Architecture | None:
-    """The sizes that config.json gives, checked; None where the family is not ours."""
+    """Read and check the sizes that config.json states; None where the family is not ours."""
     family = family_of(config)
     if family is None:
         return None
@@ -83,15 +83,15 @@ def _check_fields(shape: Architecture | HeadShape, path: Path) -> None:
         if field.type is int:
             whole(value, f"{path}: {field.name}", 0 if field.name in MAY_BE_ZERO else 1)
         elif field.type is float:
-            most = 1.0 if "dropout" in field.name else MOST
-            if not isinstance(value, int | float) or not 0 <= value <= most:
-                raise CheckpointError(f"{path}: {field.name} should be a number from 0 to {most}, not {value!r}.")
+            largest = 1.0 if "dropout" in field.name else MAX_SIZE
+            if not isinstance(value, int | float) or not 0 <= value <= largest:
+                raise CheckpointError(f"{path}: {field.name} should be a number from 0 to {largest}, not {value!r}.")
         elif field.type is bool and not isinstance(value, bool):
             raise CheckpointError(f"{path}: {field.name} should be true or false, not {value!r}.")
 
 
 def load_encoder(folder: Path, config: Json) -> TokenEncoder:
-    """Packed ids to token vectors."""
+    """Load an encoder, ours or one of transformers."""
     family, shape = family_of(config), read_shape(folder, config)
     if family is None or shape is None:
         return _fallback(folder, config, "AutoModel", fallback.TransformersEncoder)
@@ -102,13 +102,13 @@ def load_encoder(folder: Path, config: Json) -> TokenEncoder:
 
 
 def _build(shape: Architecture) -> Encoder:
-    """An encoder of the right shape, its weights still to be filled in."""
+    """Build an encoder of this shape, its weights still to be filled in."""
     with torch.device("meta"):
         return Encoder(shape)
 
 
 def load_classifier(folder: Path, config: Json) -> Network:
-    """Packed pairs to logits: encoder and head of a known family, or one whole transformers model."""
+    """Load a scorer of pairs: encoder and head of a known family, or one whole transformers model."""
     family, shape = family_of(config), read_shape(folder, config)
     if family is None or shape is None:
         if (config.get("architectures") or [""])[0].endswith("ForCausalLM"):
@@ -143,10 +143,10 @@ def _fallback(folder: Path, config: Json, task: str, wrap: type[Wrapped]) -> Wra
 
 
 def load_fallback(folder: Path, config: Json, task: str) -> nn.Module:
-    """A transformers model, its weights checked for NaN."""
+    """Load a transformers model and check its weights for NaN."""
     weight_files(folder)  # the error for a folder without any says more than transformers' own
-    given = read_json(folder / "config.json")
-    overrides = {key: value for key, value in config.items() if given.get(key) != value}
+    stored = read_json(folder / "config.json")
+    overrides = {key: value for key, value in config.items() if stored.get(key) != value}
     model = fallback.load(folder, task, str(config.get("model_type")), overrides)
     for name, tensor in model.state_dict().items():
         check_weight(f"{folder}: the tensor {name}", tensor, is_float=False)
@@ -154,9 +154,9 @@ def load_fallback(folder: Path, config: Json, task: str) -> nn.Module:
 
 
 def pad_id(folder: Path, config: Json) -> int:
-    """What fills a rectangle; it is masked, so any id does where none is given."""
-    given = config.get("pad_token_id")
-    return 0 if given is None or given == -1 else whole(given, f"{folder / 'config.json'}: pad_token_id", 0)
+    """Return the id that fills a rectangle; it is masked, so any id does where none is stated."""
+    stated = config.get("pad_token_id")
+    return 0 if stated is None or stated == -1 else whole(stated, f"{folder / 'config.json'}: pad_token_id", 0)
 
 
 def fill(module: nn.Module, names: Names, weights: Mapping[str, Tensor], prefix: str, folder: Path) -> None:
@@ -186,15 +186,15 @@ def fill(module: nn.Module, names: Names, weights: Mapping[str, Tensor], prefix:
 
 
 def _modern(name: str) -> str:
-    """Checkpoints converted from TensorFlow before 2020 call a norm's tensors gamma and beta."""
+    """Rename gamma and beta, as checkpoints converted from TensorFlow before 2020 call a norm's tensors."""
     return name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
 
 
 def unfill(module: nn.Module, names: Names) -> dict[str, Tensor]:
-    """The reverse of `fill`: tensors under transformers' names, fused ones taken apart."""
-    out = {}
+    """Return a network's tensors under transformers' names, fused ones taken apart: the reverse of `fill`."""
+    tensors = {}
     for ours, tensor in module.state_dict().items():
         theirs = names[ours]
         for name, part in zip(theirs, tensor.detach().float().cpu().chunk(len(theirs)), strict=True):
-            out[name] = part.contiguous().clone()
-    return out
+            tensors[name] = part.contiguous().clone()
+    return tensors

@@ -15,7 +15,7 @@ from safetensors.numpy import save_file
 from torch import nn
 
 from munjang.checkpoint.atomic import write_folder
-from munjang.checkpoint.files import RANGES, Json
+from munjang.checkpoint.files import RANGES_FILE, Json
 from munjang.checkpoint.model import Model
 from munjang.checkpoint.modules import write_json
 from munjang.checkpoint.onnx import DTYPES, FACTS_FILE, FORMAT_VERSION, GRAPH_FILE, open_graph
@@ -154,7 +154,7 @@ def _write_settings(model: Model, folder: Path, activation: nn.Module | None) ->
         settings |= {"model_type": "SentenceTransformer", "similarity_fn_name": model.similarity, **newer}
     write_json(folder / "config_sentence_transformers.json", settings)
     if model.ranges is not None:
-        save_file({"ranges": model.ranges}, folder / RANGES)
+        save_file({"ranges": model.ranges}, folder / RANGES_FILE)
 
 
 def compare(model: Model, graph: nn.Module) -> Agreement:

@@ -1,4 +1,4 @@
-"""Files of a model folder, read with suspicion: they may be missing, half-copied, damaged or hostile."""
+"""Read the files of a model folder with suspicion: they may be missing, half-copied, damaged or hostile."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -9,28 +9,28 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from munjang.checkpoint.compact import CPU_DTYPE, EQUAL, SCALE, STEM, restore
+from munjang.checkpoint.compact import CPU_DTYPE, FILE_STEM, PART_SUFFIXES, restore
 from munjang.errors import CheckpointError
 
 Json = dict[str, Any]
-MOST = 10**8  # no size of any model is larger; two of them multiplied still fit into 64 bits
-RANGES = "munjang_ranges.safetensors"  # beside a model, for int8 vectors; sentence-transformers passes over it
+MAX_SIZE = 10**8  # no size of any model is larger; two of them multiplied still fit into 64 bits
+RANGES_FILE = "munjang_ranges.safetensors"  # beside a model, for int8 vectors; sentence-transformers passes over it
 ONNX_FILES = ("munjang_onnx.json", "model.onnx", "model.onnx.data")  # our export: facts, graph, weights of a large one
-# Everything that a model may have in a folder, as patterns: texts, then weights in the order in which they are taken
+# All files that a model may have in a folder, as patterns: texts, then weights in the order of preference
 TEXT_FILES = (
     ONNX_FILES[0],
     *("modules.json", "config.json", "config_sentence_transformers.json", "sentence_*_config.json"),
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
     *("vocab.txt", "vocab.json", "merges.txt", "sentencepiece.bpe.model", "spiece.model", "tokenizer.model"),
 )
-# in one file, the list of its parts, its parts
+# One file, or an index and its parts
 WEIGHT_FILES = (
     ("model.safetensors", "model.safetensors.index.json", "model-*.safetensors"),
     ("pytorch_model.bin", "pytorch_model.bin.index.json", "pytorch_model-*.bin"),
-    (f"{STEM}.safetensors", f"{STEM}.safetensors.index.json", f"{STEM}-*.safetensors"),
+    (f"{FILE_STEM}.safetensors", f"{FILE_STEM}.safetensors.index.json", f"{FILE_STEM}-*.safetensors"),
 )
 # Weights that we do not read, and what to do about them
-FOREIGN = {
+UNREAD_WEIGHTS = {
     "adapter_model.*": "holds a PEFT adapter only; merge it into its base model (merge_and_unload) and save that",
     "tf_model.h5": "has TensorFlow weights only; convert them with transformers (from_tf=True, save_pretrained)",
     "flax_model.msgpack": "has Flax weights only; convert them with transformers (from_flax=True, save_pretrained)",
@@ -40,17 +40,17 @@ FOREIGN = {
 
 
 def load_json(path: Path) -> Any:
-    """Any JSON value."""
+    """Read any JSON value."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise CheckpointError(f"{path} is missing; the folder was copied half or is no model folder.") from error
+        raise CheckpointError(f"{path} is missing; the folder is half copied, or not a model folder.") from error
     except (ValueError, RecursionError, OSError) as error:
         raise CheckpointError(f"{path} can't be read as JSON ({error}); copy the file again.") from error
 
 
 def read_json(path: Path) -> Json:
-    """A JSON object."""
+    """Read a JSON object."""
     value = load_json(path)
     if not isinstance(value, dict):
         raise CheckpointError(f"{path} should hold a JSON object, not a {type(value).__name__}.")
@@ -58,20 +58,20 @@ def read_json(path: Path) -> Json:
 
 
 def read_json_if(path: Path) -> Json:
-    """A JSON object, or an empty one if there is no such file."""
+    """Read a JSON object; an empty one if there is no such file."""
     return read_json(path) if path.is_file() else {}
 
 
 def whole(value: object, what: str, least: int = 1) -> int:
-    """A whole number that a file gives, refused if it is anything else."""
+    """Return a whole number that a file states; refuse anything else."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or value % 1 or not least <= value <= MOST:  # type: ignore[operator]
-        raise CheckpointError(f"{what} should be a whole number from {least} to {MOST}, not {value!r:.60}.")
+    if not is_number or value % 1 or not least <= value <= MAX_SIZE:  # type: ignore[operator]
+        raise CheckpointError(f"{what} should be a whole number from {least} to {MAX_SIZE}, not {value!r:.60}.")
     return int(value)  # type: ignore[call-overload]
 
 
 def inside(folder: Path, relative: object) -> Path:
-    """A path that a file of the folder names, refused if it leaves the folder.
+    """Return a path that a file of the folder names; refuse one that leaves the folder.
 
     Links are followed: the Hub's cache is made of them, and a downloaded checkpoint can't bring any.
     """
@@ -82,19 +82,19 @@ def inside(folder: Path, relative: object) -> Path:
 
 
 class Weights(Mapping[str, Tensor]):
-    """The tensors of a folder by name, read one at a time from safetensors, or all at once from pytorch_model.bin.
+    """Tensors of a folder by name, read one at a time from safetensors, or all at once from pytorch_model.bin.
 
-    Those that our compact format holds in 8 bits are given in float32.
+    Those that our compact format holds in 8 bits are returned in float32.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.place: dict[str, Path] = {}
+        self.path_of: dict[str, Path] = {}
         self.loaded: dict[str, Tensor] = {}
         self.is_compact = is_compact(folder)
         for path in weight_files(folder):
             if path.suffix == ".safetensors":
-                self.place |= dict.fromkeys(_safetensors_names(path), path)
+                self.path_of |= dict.fromkeys(_safetensors_names(path), path)
             else:
                 self.loaded |= _read_bin(path)
 
@@ -104,11 +104,11 @@ class Weights(Mapping[str, Tensor]):
         tensor = self._read(name)
         if not self.is_compact or tensor.dtype != torch.int8:
             return tensor
-        scale, equal = (self._read(name + part) if name + part in self.place else None for part in (SCALE, EQUAL))
+        scale, equal = (self._read(name + part) if name + part in self.path_of else None for part in PART_SUFFIXES)
         return restore(f"{self.folder}: the tensor {name}", tensor, scale, equal)
 
     def _read(self, name: str) -> Tensor:
-        path = self.place[name]
+        path = self.path_of[name]
         try:
             with safe_open(path, framework="pt") as file:
                 tensor: Tensor = file.get_tensor(name)
@@ -117,7 +117,7 @@ class Weights(Mapping[str, Tensor]):
         return tensor
 
     def __iter__(self) -> Iterator[str]:
-        yield from (name for name in self.place if not (self.is_compact and name.endswith((SCALE, EQUAL))))
+        yield from (name for name in self.path_of if not (self.is_compact and name.endswith(PART_SUFFIXES)))
         yield from self.loaded
 
     def __len__(self) -> int:
@@ -125,17 +125,17 @@ class Weights(Mapping[str, Tensor]):
 
 
 def has_weights(folder: Path) -> bool:
-    """Whether the folder has weights that we read."""
+    """Tell whether the folder has weights that we read."""
     return any((folder / name).is_file() for names in WEIGHT_FILES for name in names[:2])
 
 
 def is_compact(folder: Path) -> bool:
-    """Whether the weights that we read there are in our compact format."""
-    return has_weights(folder) and weight_files(folder)[0].name.startswith(STEM)
+    """Tell whether the weights that we read there are in our compact format."""
+    return has_weights(folder) and weight_files(folder)[0].name.startswith(FILE_STEM)
 
 
 def stated_dtype(folder: Path) -> str | None:
-    """The dtype in which a compact folder asks to be computed on a CPU; None: it does not."""
+    """Return the dtype in which a compact folder asks to be computed on a CPU, or None."""
     if not is_compact(folder):
         return None
     stated = read_json_if(folder / "config.json").get(CPU_DTYPE)
@@ -145,23 +145,23 @@ def stated_dtype(folder: Path) -> str | None:
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """The weight files of a folder, the parts of a split one included."""
+    """Return the weight files of a folder, or the parts of a split one."""
     for name, index, _ in WEIGHT_FILES:
         if (folder / name).is_file():
             return [folder / name]
         if (folder / index).is_file():
             return _parts(folder, index)
-    for pattern, meaning in FOREIGN.items():
+    for pattern, advice in UNREAD_WEIGHTS.items():
         if list(folder.glob(pattern)):
-            raise CheckpointError(f"{folder} {meaning}.")
+            raise CheckpointError(f"{folder} {advice}.")
     raise CheckpointError(f"{folder} has no weights: model.safetensors or pytorch_model.bin is needed.")
 
 
 def _parts(folder: Path, index: str) -> list[Path]:
-    place_of = read_json(folder / index).get("weight_map")
-    if not isinstance(place_of, dict) or not place_of:
+    file_of = read_json(folder / index).get("weight_map")
+    if not isinstance(file_of, dict) or not file_of:
         raise CheckpointError(f"{folder / index} should say in weight_map which file holds each tensor.")
-    paths = [inside(folder, part) for part in dict.fromkeys(place_of.values())]
+    paths = [inside(folder, part) for part in dict.fromkeys(file_of.values())]
     for path in paths:
         if not path.is_file() or path.suffix != Path(index.removesuffix(".index.json")).suffix:
             raise CheckpointError(f"{path} is missing, but {index} lists it; copy the folder again.")

@@ -1,19 +1,19 @@
-"""A model's name to a folder on disk: a path as it is, a bundled model, anything else through huggingface_hub."""
+"""Resolve a model's name to a folder on disk: a path, a bundled model, anything else through huggingface_hub."""
 
 import os
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from munjang.checkpoint import bundled
-from munjang.checkpoint.files import ONNX_FILES, RANGES, TEXT_FILES, WEIGHT_FILES, has_weights, inside, load_json
+from munjang.checkpoint.files import ONNX_FILES, RANGES_FILE, TEXT_FILES, WEIGHT_FILES, has_weights, inside, load_json
 from munjang.errors import CheckpointError, InputError, MunjangError
 
-WITH_WEIGHTS = ("Transformer", "StaticEmbedding", "Dense", "LayerNorm")  # modules that bring weights of their own
+WEIGHTED_MODULES = ("Transformer", "StaticEmbedding", "Dense", "LayerNorm")  # they bring weights of their own
 
 
 @dataclass(frozen=True)
 class Hub:
-    """How a name is fetched."""
+    """Options for fetching a name from the Hub."""
 
     organization: str | None = "sentence-transformers"  # of bare names: that is how its models are known
     revision: str | None = None
@@ -27,7 +27,7 @@ CROSS_HUB = Hub(organization="cross-encoder")  # of cross-encoders' bare names
 
 
 def resolve(model: str | os.PathLike[str], hub: Hub = BI_HUB) -> Path:
-    """The folder of a model: one that exists, a bundled one's, or that of a name on the Hub such as `owner/name`."""
+    """Return the folder of a model: an existing one, a bundled one, or that of a Hub name such as `owner/name`."""
     if not isinstance(model, str | os.PathLike) or not os.fspath(model):
         raise InputError(f"A model is given by its folder or its name on the Hub, not by {model!r}.")
     name, path = os.fspath(model), Path(model)
@@ -53,11 +53,11 @@ def resolve(model: str | os.PathLike[str], hub: Hub = BI_HUB) -> Path:
             return _download(name, hub)
         except CheckpointError:
             ours = ", ".join(bundled.BUNDLED)
-            raise CheckpointError(f"{name!r} is no folder here and no bundled model ({ours}). {first}") from None
+            raise CheckpointError(f"{name!r} is neither a folder here nor a bundled model ({ours}). {first}") from None
 
 
 def _download(name: str, hub: Hub) -> Path:
-    """Texts and safetensors first, then other weights only where a folder has none yet."""
+    """Fetch texts and safetensors first, then other weights only where a folder has none yet."""
     from huggingface_hub.errors import (
         GatedRepoError,
         HFValidationError,
@@ -68,7 +68,7 @@ def _download(name: str, hub: Hub) -> Path:
 
     safetensors, *others = WEIGHT_FILES
     try:
-        folder = _fetch(name, hub, hub.revision, [*TEXT_FILES, *safetensors, RANGES])
+        folder = _fetch(name, hub, hub.revision, [*TEXT_FILES, *safetensors, RANGES_FILE])
         is_snapshot = folder.parent.name == "snapshots"
         revision = folder.name if is_snapshot else hub.revision  # so that all files are of one commit
         if (folder / ONNX_FILES[0]).is_file():
@@ -79,7 +79,7 @@ def _download(name: str, hub: Hub) -> Path:
         if inner:
             _fetch(name, hub, revision, [f"{path}/{file}" for path in inner for file in (*TEXT_FILES, *safetensors)])
         for files in others:
-            bare = [path for path in modules if modules[path] in WITH_WEIGHTS and not has_weights(folder / path)]
+            bare = [path for path in modules if modules[path] in WEIGHTED_MODULES and not has_weights(folder / path)]
             if bare:
                 _fetch(name, hub, revision, [str(PurePosixPath(path) / file) for path in bare for file in files])
     except MunjangError:
@@ -88,11 +88,11 @@ def _download(name: str, hub: Hub) -> Path:
         raise CheckpointError(f"{name!r} is neither a folder here nor a name on the Hub.") from error
     except GatedRepoError as error:
         raise CheckpointError(
-            f"{name!r} is open only to those who asked: do so on its page on the Hub, then log in with `hf auth login`."
+            f"{name!r} is gated: ask for access on its page on the Hub, then log in with `hf auth login`."
         ) from error
     except RepositoryNotFoundError as error:
         raise CheckpointError(
-            f"{name!r} is no folder here, and the Hub knows no such model (a private one needs `hf auth login`)."
+            f"{name!r} is not a folder here, and the Hub knows no such model (a private one needs `hf auth login`)."
         ) from error
     except RevisionNotFoundError as error:
         raise CheckpointError(f"{name!r} has no revision {hub.revision!r} on the Hub.") from error
@@ -103,7 +103,7 @@ def _download(name: str, hub: Hub) -> Path:
         ) from error
     except Exception as error:  # other answers of the Hub, and every way in which a connection breaks
         reason = next(iter(str(error).splitlines()), type(error).__name__)
-        raise CheckpointError(f"{name!r} is no folder here and can't be fetched from the Hub: {reason}") from error
+        raise CheckpointError(f"{name!r} is not a folder here and can't be fetched from the Hub: {reason}") from error
     return folder
 
 
@@ -123,7 +123,7 @@ def _fetch(name: str, hub: Hub, revision: str | None, patterns: list[str]) -> Pa
 
 
 def _modules(folder: Path) -> dict[str, str]:
-    """Each module's subfolder and class; a plain folder is one transformer."""
+    """Return each module's subfolder and class; a plain folder is one transformer."""
     if not (folder / "modules.json").is_file():
         return {"": "Transformer"}
     entries = load_json(folder / "modules.json")

@@ -1,4 +1,4 @@
-"""Every layout that we read, as rows of two tables: one for bi-encoders, one for cross-encoders.
+"""Read every known layout; they are rows of two tables, one for bi-encoders, one for cross-encoders.
 
 A row is a name, a test whether a folder has that layout, and a reader. The first row that fits is taken.
 """
@@ -13,7 +13,7 @@ from safetensors.numpy import load_file
 from torch import nn
 
 from munjang.checkpoint.encoders import load_classifier, load_encoder, load_fallback, pad_id, read_config
-from munjang.checkpoint.files import RANGES, Json, inside, is_compact, load_json, read_json_if
+from munjang.checkpoint.files import RANGES_FILE, Json, inside, is_compact, load_json, read_json_if
 from munjang.checkpoint.model import RERANK_WEIGHT, Model
 from munjang.checkpoint.modules import MODULES, LogitScore, Pooling
 from munjang.checkpoint.onnx import is_onnx, open_graph
@@ -28,52 +28,53 @@ from munjang.nn.heads import Dense, LayerNorm, activation
 from munjang.nn.network import ModularHead, PairNetwork, SentenceNetwork
 from munjang.types import Floats
 
-INPUTS = ("Transformer", "StaticEmbedding")
+INPUT_MODULES = ("Transformer", "StaticEmbedding")
 
 
 def read_modules(folder: Path) -> list[tuple[str, Path]]:
-    """modules.json as (class name, folder), in order."""
+    """Read modules.json as (class name, folder), in order."""
     path = folder / "modules.json"
     entries = load_json(path)
     if not isinstance(entries, list) or not entries:
         raise CheckpointError(f"{path} should hold a list of modules.")
     rows = []
-    for place, entry in enumerate(entries):
+    for number, entry in enumerate(entries):
         if not isinstance(entry, dict) or not isinstance(entry.get("type"), str):
-            raise CheckpointError(f"{path}: module {place} should have an idx, a name, a path and a type.")
-        if entry.get("idx", place) != place:  # sentence-transformers goes by the list, a reader by idx: they must agree
+            raise CheckpointError(f"{path}: module {number} should have an idx, a name, a path and a type.")
+        if entry.get("idx", number) != number:  # sentence-transformers goes by the list, readers by idx
             raise CheckpointError(
-                f"{path}: module {place} has the idx {entry['idx']!r}; list them in order, each once."
+                f"{path}: module {number} has the idx {entry['idx']!r}; list them in order, each once."
             )
         kind, name = entry["type"], entry["type"].rpartition(".")[2]
-        if not kind.startswith("sentence_transformers.") or name not in {*INPUTS, *MODULES}:
+        if not kind.startswith("sentence_transformers.") or name not in {*INPUT_MODULES, *MODULES}:
             raise UnsupportedModel(
-                f"{path} asks for the module {kind!r}; we compute {', '.join([*INPUTS, *MODULES])}. "
+                f"{path} asks for the module {kind!r}; we compute {', '.join([*INPUT_MODULES, *MODULES])}. "
                 "Code that comes with a checkpoint is never run."
             )
         rows.append((name, inside(folder, entry.get("path", ""))))
-    names = [entry.get("name", place) for place, entry in enumerate(entries)]
+    names = [entry.get("name", number) for number, entry in enumerate(entries)]
     if len({str(name) for name in names}) < len(names):  # it would keep only the last one of a name
         raise CheckpointError(f"{path} gives several modules one name: {names}.")
     return rows
 
 
 def read_parts(folder: Path) -> tuple[str, Path, list[Any]]:
-    """The kind and folder of the module that reads texts, and the modules behind it."""
+    """Return the kind and folder of the module that reads texts, and the modules behind it."""
     (kind, first), *rest = read_modules(folder)
-    if kind not in INPUTS or any(name in INPUTS for name, _ in rest):
+    if kind not in INPUT_MODULES or any(name in INPUT_MODULES for name, _ in rest):
         names = ", ".join([kind, *(name for name, _ in rest)])
-        raise UnsupportedModel(f"{folder} holds {names}; one of {' or '.join(INPUTS)} must come first, and only once.")
+        allowed = " or ".join(INPUT_MODULES)
+        raise UnsupportedModel(f"{folder} holds {names}; one of {allowed} must come first, and only once.")
     return kind, first, [MODULES[name](path) for name, path in rest]
 
 
 def read_sentence_modules(folder: Path, pooling: tuple[str, ...] | None) -> Model:
-    """sentence-transformers 1.x to 6.x."""
+    """Read a bi-encoder of sentence-transformers 1.x to 6.x."""
     kind, first, parts = read_parts(folder)
     tail = parts[1:] if kind == "Transformer" else parts
     pooled = parts[0] if parts and kind == "Transformer" else None
     if kind == "Transformer" and not isinstance(pooled, Pooling):
-        raise UnsupportedModel(f"{folder}: a Pooling must follow the Transformer, else there is no vector of a text.")
+        raise UnsupportedModel(f"{folder}: a Pooling must follow the Transformer, else a text has no vector.")
     if not all(isinstance(part, nn.Module) for part in tail):
         raise UnsupportedModel(f"{folder}: {type(tail[0]).__name__} can't follow; a bi-encoder has one Pooling, first.")
     if kind == "StaticEmbedding":
@@ -94,18 +95,18 @@ def read_sentence_modules(folder: Path, pooling: tuple[str, ...] | None) -> Mode
 
 
 def _settle(model: Model, folder: Path) -> None:
-    """Prompts, similarity and the like of a bi-encoder."""
-    given = model_settings(folder)
-    model.prompts, model.default_prompt_name = given.prompts, given.default_prompt_name
-    model.similarity, model.truncate_dim = given.similarity, given.truncate_dim
+    """Read prompts, similarity and ranges of a bi-encoder into the model."""
+    settings = model_settings(folder)
+    model.prompts, model.default_prompt_name = settings.prompts, settings.default_prompt_name
+    model.similarity, model.truncate_dim = settings.similarity, settings.truncate_dim
     width = model.network.num_outputs
     if model.truncate_dim is not None and model.truncate_dim > width:
-        raise CheckpointError(f"{folder}: truncate_dim is {model.truncate_dim}, but vectors have {width} components.")
-    model.ranges = _read_ranges(folder / RANGES, width)
+        raise CheckpointError(f"{folder}: truncate_dim is {model.truncate_dim}, but vectors have dimension {width}.")
+    model.ranges = _read_ranges(folder / RANGES_FILE, width)
 
 
 def read_onnx(folder: Path, pooling: tuple[str, ...] | None) -> Model:
-    """Our ONNX export of a bi-encoder."""
+    """Read our ONNX export of a bi-encoder."""
     network = open_graph(folder, "bi", pooling)
     if (folder / "sentence_bert_config.json").is_file():
         model = _read(folder, "munjang onnx", lambda config: network)
@@ -118,17 +119,17 @@ def read_onnx(folder: Path, pooling: tuple[str, ...] | None) -> Model:
 
 
 def read_scorer_onnx(folder: Path) -> Model:
-    """Our ONNX export of a cross-encoder."""
+    """Read our ONNX export of a cross-encoder."""
     network = open_graph(folder, "cross")
     model = _read(folder, "munjang onnx", lambda config: network)
-    given = model_settings(folder)
-    model.prompts, model.default_prompt_name = given.prompts, given.default_prompt_name
-    model.activation = _activation(given.activation, model.config)
+    settings = model_settings(folder)
+    model.prompts, model.default_prompt_name = settings.prompts, settings.default_prompt_name
+    model.activation = _activation(settings.activation, model.config)
     return model
 
 
 def _read(folder: Path, layout: str, network_of: Callable[[Json], Network], is_plain: bool = False) -> Model:
-    """A transformer's folder: the network made of its config.json, and the tokenizer within what the network has."""
+    """Read a transformer's folder: the network from its config.json, and the tokenizer within the network's limits."""
     settings = EncoderSettings() if is_plain else encoder_settings(folder)
     config = read_config(folder, settings)
     tokenizer, tokenizer_config = load_tokenizer(folder, config, settings)
@@ -160,7 +161,7 @@ def check_widths(folder: Path, width: int, layers: list[nn.Module]) -> None:
         )
         if wanted != width:
             raise CheckpointError(
-                f"{folder}: {type(layer).__name__} takes vectors of {wanted} components, but gets {width}; "
+                f"{folder}: {type(layer).__name__} takes vectors of dimension {wanted}, but gets {width}; "
                 "the modules are not of one model."
             )
         width = layer.linear.out_features if isinstance(layer, Dense) else width
@@ -181,7 +182,7 @@ def _read_ranges(path: Path, width: int) -> Floats | None:
 
 
 def read_plain(folder: Path, pooling: tuple[str, ...] | None) -> Model:
-    """A plain transformers folder: mean pooling, or the last token for a decoder."""
+    """Read a plain transformers folder: mean pooling, or the last token for a decoder."""
 
     def network_of(config: Json) -> Network:
         name = (config.get("architectures") or [""])[0]
@@ -192,7 +193,7 @@ def read_plain(folder: Path, pooling: tuple[str, ...] | None) -> Model:
 
 
 def read_scorer_modules(folder: Path) -> Model:
-    """sentence-transformers 5.4 and later: a classifier, an encoder with dense layers, or a decoder with LogitScore."""
+    """Read a cross-encoder of sentence-transformers 5.4 and later: a classifier, dense layers, or LogitScore."""
     kind, first, parts = read_parts(folder)
     if kind != "Transformer":
         raise UnsupportedModel(f"{folder} begins with {kind}; a cross-encoder begins with a Transformer.")
@@ -203,14 +204,14 @@ def read_scorer_modules(folder: Path) -> Model:
         model = _read(first, layout, lambda config: _causal(first, config, parts[0]))
     else:
         model = _read(first, layout, lambda config: _modular(first, config, parts))
-    given = model_settings(folder)
-    model.prompts, model.default_prompt_name = given.prompts, given.default_prompt_name
-    model.activation = _activation(given.activation, model.config)
+    settings = model_settings(folder)
+    model.prompts, model.default_prompt_name = settings.prompts, settings.default_prompt_name
+    model.activation = _activation(settings.activation, model.config)
     return model
 
 
 def read_scorer_plain(folder: Path) -> Model:
-    """...ForSequenceClassification, as transformers and all cross-encoders before 5.4 are stored."""
+    """Read ...ForSequenceClassification, as transformers and all cross-encoders before 5.4 are stored."""
     model = _read(folder, "transformers classifier", lambda config: load_classifier(folder, config), is_plain=True)
     model.activation = _activation(None, model.config)
     return model
@@ -234,10 +235,10 @@ def _causal(folder: Path, config: Json, score: LogitScore) -> Network:
     return network
 
 
-def _activation(given: str | None, config: Json) -> nn.Module | None:
-    """The one that the folder names, newest key first."""
+def _activation(stated: str | None, config: Json) -> nn.Module | None:
+    """Return the activation that the folder names, newest key first."""
     newer = config.get("sentence_transformers")
-    path = given or (newer.get("activation_fn") if isinstance(newer, dict) else None)
+    path = stated or (newer.get("activation_fn") if isinstance(newer, dict) else None)
     path = path or config.get("sbert_ce_default_activation_function")
     return None if path is None else activation(path)
 
@@ -247,13 +248,13 @@ def _has(name: str) -> Callable[[Path], bool]:
 
 
 Test = Callable[[Path], bool]
-BI: list[tuple[str, Test, Callable[[Path, tuple[str, ...] | None], Model]]] = [
+BI_LAYOUTS: list[tuple[str, Test, Callable[[Path, tuple[str, ...] | None], Model]]] = [
     ("onnx", is_onnx, read_onnx),
     ("sentence-transformers", _has("modules.json"), read_sentence_modules),
     ("model2vec", is_model2vec, read_model2vec),
     ("transformers", _has("config.json"), read_plain),
 ]
-CROSS: list[tuple[str, Test, Callable[[Path], Model]]] = [
+CROSS_LAYOUTS: list[tuple[str, Test, Callable[[Path], Model]]] = [
     ("onnx", is_onnx, read_scorer_onnx),
     ("sentence-transformers", _has("modules.json"), read_scorer_modules),
     ("transformers", _has("config.json"), read_scorer_plain),
@@ -261,7 +262,7 @@ CROSS: list[tuple[str, Test, Callable[[Path], Model]]] = [
 
 
 def declared_kind(folder: Path) -> str:
-    """SentenceTransformer, CrossEncoder or another class of sentence-transformers, as the folder says."""
+    """Return SentenceTransformer, CrossEncoder or another class of sentence-transformers, as the folder says."""
     left = [path.name for path in sorted(folder.glob("[0-9]_*")) if path.is_dir()]
     if left and not (folder / "modules.json").is_file():  # else it would pass for a plain folder, with mean pooling
         raise CheckpointError(
@@ -278,12 +279,12 @@ def declared_kind(folder: Path) -> str:
 def new_encoder(folder: Path) -> tuple[Encoder, Model]:
     """Return the encoder of any folder and the model around it, to start another model from."""
     is_plain = not (folder / "modules.json").is_file()
-    place = folder if is_plain else read_modules(folder)[0][1]
-    model = _read(place, "new", lambda config: SentenceNetwork(load_encoder(place, config), ("mean",), []), is_plain)
+    first = folder if is_plain else read_modules(folder)[0][1]
+    model = _read(first, "new", lambda config: SentenceNetwork(load_encoder(first, config), ("mean",), []), is_plain)
     encoder = model.network.encoder.own
     if encoder is None:
         raise UnsupportedModel(
             f"A new model can start from an architecture that we compute ourselves, not {model.config['model_type']!r}."
         )
-    model.config.pop(RERANK_WEIGHT, None)  # it was of the head that stood there
+    model.config.pop(RERANK_WEIGHT, None)  # it belonged to the old head
     return encoder, model

@@ -1,6 +1,6 @@
-"""A smaller vocabulary: the pieces that given texts use, and the same vectors for those texts.
+"""Prune a vocabulary to the tokens that some texts use, with the same vectors for those texts.
 
-V pieces before, W pieces after, D width.
+V tokens before, W tokens after, D width.
 
     model = checkpoint.load_bi(Path("path/to/model"))
     print(prune(model, texts))
@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from munjang.checkpoint.files import Json, read_json_if
 from munjang.checkpoint.model import Model
-from munjang.checkpoint.vocabulary import needed, pieces_of, rewrite
+from munjang.checkpoint.vocabulary import needed, rewrite, vocab_of
 from munjang.errors import CheckpointError, InputError, UnsupportedModel
 from munjang.text.tokenizer import Tokenizer
 from munjang.types import Ids, Ints
@@ -28,65 +28,65 @@ TEXTS_AT_ONCE = 16_384
 
 @dataclass(frozen=True)
 class Pruned:
-    """What became smaller, and which texts still read the same. A text with each prompt of the model counts too."""
+    """Sizes before and after, and how many texts have the same tokens. A text with each prompt counts too."""
 
     num_rows: int  # of the embedding table, before
     num_kept: int  # and after
-    num_used: int  # pieces that the texts use
+    num_used: int  # tokens that the texts use
     num_parameters: int  # of the whole network, before
     num_kept_parameters: int
     num_texts: int
-    num_unchanged: int  # texts whose pieces are the same as before
+    num_unchanged: int  # texts whose tokens are the same as before
 
     @property
     def unchanged(self) -> float:
-        """Share of the texts; 1.0 unless min_count dropped pieces that some of them use."""
+        """Return the fraction of unchanged texts; 1.0 unless min_count dropped tokens that some of them use."""
         return self.num_unchanged / max(self.num_texts, 1)
 
     def __str__(self) -> str:
         before, after = (number * 4 / 1e6 for number in (self.num_parameters, self.num_kept_parameters))
         return (
-            f"{self.num_rows:,} pieces before, {self.num_kept:,} after ({self.num_used:,} are used); float32 weights "
+            f"{self.num_rows:,} tokens before, {self.num_kept:,} after ({self.num_used:,} are used); float32 weights "
             f"{before:,.1f} MB before, {after:,.1f} MB after; {self.unchanged:.4%} of {self.num_texts:,} texts have "
-            "the same pieces as before"
+            "the same tokens as before"
         )
 
 
 def prune(model: Model, texts: Iterable[str], keep: Iterable[str] = (), min_count: int = 1) -> Pruned:
-    """Keep the pieces that the texts use at least `min_count` times, and those of `keep`; the model is changed.
+    """Keep the tokens that the texts use at least `min_count` times, and those of `keep`; the model is changed.
 
-    Special tokens, single characters of kept pieces and, for byte-level BPE, all bytes stay too, so every text still
-    encodes. Vectors are the same for a text whose pieces are all kept. Another text is cut into smaller pieces, or
+    Special tokens, single characters of kept tokens and, for byte-level BPE, all bytes stay too, so every text still
+    encodes. Vectors are the same for a text whose tokens are all kept. Another text is cut into smaller tokens, or
     into unknown ones where it has characters that the texts never had.
     """
     if min_count < 1:
         raise InputError(f"min_count must be at least 1, not {min_count}.")
     table_VD = _table(model)
     spec = json.loads(model.tokenizer.rust.to_str())
-    vocab = pieces_of(spec)
-    given = list(texts)
-    if not given:
-        raise InputError("Pruning needs texts: the pieces that they use are what is kept.")
+    vocab = vocab_of(spec)
+    corpus = list(texts)
+    if not corpus:
+        raise InputError("Pruning needs texts: it keeps the tokens that they use.")
     num_rows, num_before = len(table_VD), model.network.num_parameters
     counts_V = np.zeros(num_rows, np.int64)
-    for ids, _ in _tokenize(model, model.tokenizer, given):
+    for ids, _ in _tokenize(model, model.tokenizer, corpus):
         counts_V += np.bincount(ids, minlength=num_rows)
-    used = {piece for piece, place in vocab.items() if counts_V[place] >= min_count}
+    used = {token for token, token_id in vocab.items() if counts_V[token_id] >= min_count}
     kept = needed(spec, used | _spelled(keep, vocab))
-    old_W = _order(model, {vocab[piece] for piece in kept}, num_rows)
+    old_W = _order(model, {vocab[token] for token in kept}, num_rows)
     new_V = np.full(num_rows, -1, np.int64)
     new_V[old_W] = np.arange(len(old_W))
-    names = {place: piece for piece, place in vocab.items()}
+    names = {token_id: token for token, token_id in vocab.items()}
     new_ids = {names[old]: int(new_V[old]) for old in old_W.tolist() if old in names}
     tokenizer = _tokenizer(model, rewrite(spec, new_ids), new_V)
-    num_texts, num_unchanged = _compare(model, tokenizer, given, new_V)
+    num_texts, num_unchanged = _compare(model, tokenizer, corpus, new_V)
     _put(model, tokenizer, table_VD[old_W], new_V)
     num_after = model.network.num_parameters
     return Pruned(num_rows, len(old_W), len(used), num_before, num_after, num_texts, num_unchanged)
 
 
 def _table(model: Model) -> Tensor:
-    """The embedding table of a network that we compute ourselves."""
+    """Return the embedding table of a network that we compute ourselves."""
     encoder = model.network.encoder
     if encoder.table is None:
         raise UnsupportedModel(
@@ -97,37 +97,38 @@ def _table(model: Model) -> Tensor:
 
 def _spelled(keep: Iterable[str], vocab: dict[str, int]) -> set[str]:
     if isinstance(keep, str):
-        raise InputError(f"keep should be a list of pieces, not the string {keep!r:.40}.")
+        raise InputError(f"keep should be a list of tokens, not the string {keep!r:.40}.")
     wanted = set(keep)
-    for piece in sorted(wanted - vocab.keys()):
-        raise InputError(f"The vocabulary has no piece {piece!r} to keep; spell it as tokenizer.json does.")
+    for token in sorted(wanted - vocab.keys()):
+        raise InputError(f"The vocabulary has no token {token!r} to keep; spell it as tokenizer.json does.")
     return wanted
 
 
 def _order(model: Model, kept: set[int], num_rows: int) -> Ints:
-    """Old ids in the order of their new ones: ascending, so that special tokens in front stay where they are.
+    """Return the old ids in the order of their new ones: ascending, so that special tokens in front stay there.
 
     Where positions are counted from the padding id, nothing up to that id may move.
     """
     pad_id = model.network.encoder.uncounted_id
     kept = kept | set(range(0 if pad_id is None else pad_id + 1)) | set(_config_ids(model.config))
-    return np.array(sorted(place for place in kept if 0 <= place < num_rows), np.int64)
+    return np.array(sorted(token_id for token_id in kept if 0 <= token_id < num_rows), np.int64)
 
 
 def _config_ids(config: Json) -> Iterator[int]:
-    """Ids that config.json names."""
+    """Yield the ids that config.json names."""
     for key, value in config.items():
         if key.endswith("_token_id"):
-            yield from (place for place in (value if isinstance(value, list) else [value]) if isinstance(place, int))
+            values = value if isinstance(value, list) else [value]
+            yield from (token_id for token_id in values if isinstance(token_id, int))
 
 
 def _tokenize(model: Model, tokenizer: Tokenizer, texts: list[str]) -> Iterator[tuple[Ids, Ints]]:
-    """Ids and lengths of some texts at a time, as they are and with each prompt of the model in front."""
+    """Yield ids and lengths of some texts at a time, as they are and with each prompt of the model in front."""
     prompts = dict.fromkeys(["", *model.prompts.values()])
     for start in range(0, len(texts), TEXTS_AT_ONCE):
-        some = texts[start : start + TEXTS_AT_ONCE]
+        batch = texts[start : start + TEXTS_AT_ONCE]
         for prompt in prompts:
-            yield tokenizer.bodies([prompt + text for text in some] if prompt else some)
+            yield tokenizer.bodies([prompt + text for text in batch] if prompt else batch)
 
 
 def _tokenizer(model: Model, spec: Json, new_V: Ints) -> Tokenizer:
@@ -137,7 +138,7 @@ def _tokenizer(model: Model, spec: Json, new_V: Ints) -> Tokenizer:
         old.max_length,
         has_special=old.has_special,
     )
-    wanted = pieces_of(spec)
+    wanted = vocab_of(spec)
     if tokenizer.rust.get_vocab(with_added_tokens=True) != wanted:
         raise CheckpointError("The added tokens of this tokenizer can't be given new ids; it can't be pruned.")
     tokenizer.has_types = old.has_types
@@ -146,7 +147,7 @@ def _tokenizer(model: Model, spec: Json, new_V: Ints) -> Tokenizer:
 
 
 def _compare(model: Model, tokenizer: Tokenizer, texts: list[str], new_V: Ints) -> tuple[int, int]:
-    """How many texts there are, and how many have the same pieces before and after."""
+    """Count the texts, and those that have the same tokens before and after."""
     num_texts = num_unchanged = 0
     both = zip(_tokenize(model, model.tokenizer, texts), _tokenize(model, tokenizer, texts), strict=True)
     for (old, old_lengths), (new, new_lengths) in both:
@@ -173,11 +174,11 @@ def _put(model: Model, tokenizer: Tokenizer, table_WD: Tensor, new_V: Ints) -> N
         model.config["vocab_size"] = len(table_WD)
     settings = {**read_json_if(model.folder / "special_tokens_map.json"), **model.tokenizer_config}
     if "added_tokens_decoder" in settings:
-        tokens = settings["added_tokens_decoder"].values()
-        places = [(tokenizer.rust.token_to_id(token["content"]), token) for token in tokens]
-        settings["added_tokens_decoder"] = {str(place): token for place, token in places if place is not None}
+        entries = settings["added_tokens_decoder"].values()
+        by_id = [(tokenizer.rust.token_to_id(entry["content"]), entry) for entry in entries]
+        settings["added_tokens_decoder"] = {str(token_id): entry for token_id, entry in by_id if token_id is not None}
     model.tokenizer_config = settings
-    # files of the old vocabulary (vocab.txt, *.model) lie there, and saving copies them: they are no part of this model
+    # files of the old vocabulary (vocab.txt, *.model) lie there, and saving would copy them
     model.folder = model.folder.with_name(f"{model.folder.resolve().name} (pruned)")
 
 

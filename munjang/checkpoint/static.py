@@ -1,4 +1,4 @@
-"""Static token embeddings: StaticEmbedding of sentence-transformers, and model2vec's own folders."""
+"""Read static token embeddings: StaticEmbedding of sentence-transformers, and model2vec's own folders."""
 
 import json
 from pathlib import Path
@@ -16,18 +16,18 @@ from munjang.nn.network import SentenceNetwork, StaticEncoder
 from munjang.text.build import build
 from munjang.text.tokenizer import Tokenizer
 
-MAX_LENGTH = 512  # tokens: model2vec's default
+DEFAULT_MAX_TOKENS = 512  # of model2vec
 
 
 def load_static(folder: Path) -> tuple[StaticEncoder, Tokenizer]:
-    """The embedding table and tokenizer of a folder; texts are cut where tokenizer.json itself says so, if it does."""
+    """Read the embedding table and tokenizer of a folder; texts are cut where tokenizer.json itself says so."""
     weight, tokenizer = static_weight(Weights(folder)), load_static_tokenizer(folder)
     check_vocabulary(folder, tokenizer, len(weight))
     return StaticEncoder(weight), tokenizer
 
 
 def load_static_tokenizer(folder: Path) -> Tokenizer:
-    """A tokenizer without special tokens."""
+    """Read a tokenizer without special tokens."""
     truncation = build(folder, {}).truncation
     tokenizer, _ = load_tokenizer(folder, {}, EncoderSettings(), has_special=False)
     tokenizer.max_length = None if truncation is None else truncation["max_length"]
@@ -38,7 +38,7 @@ def load_static_tokenizer(folder: Path) -> Tokenizer:
 
 
 def static_weight(weights: Weights) -> Tensor:
-    """One row per token id, from StaticEmbedding's or model2vec's names (with its weights and mapping folded in)."""
+    """Return one row per token id, from StaticEmbedding's or model2vec's names (its weights and mapping folded in)."""
     name = next((name for name in ("embedding.weight", "embeddings") if name in weights), None)
     if name is None:
         raise CheckpointError(f"{weights.folder} holds {', '.join(list(weights)[:5])}, not static embeddings.")
@@ -63,7 +63,7 @@ def static_weight(weights: Weights) -> Tensor:
 
 
 def is_model2vec(folder: Path) -> bool:
-    """A folder of model2vec: it says so, or names no architecture and holds nothing but embeddings."""
+    """Recognize a folder of model2vec: it says so, or names no architecture and holds nothing but embeddings."""
     config = read_json_if(folder / "config.json")
     if config.get("model_type") is not None or config.get("architectures"):
         return bool(config.get("model_type") == "model2vec")
@@ -71,17 +71,17 @@ def is_model2vec(folder: Path) -> bool:
 
 
 def read_model2vec(folder: Path, pooling: tuple[str, ...] | None) -> Model:
-    """model2vec's own folder: unknown pieces are left out of the mean, and a number of tokens counts."""
+    """Read model2vec's own folder: unknown tokens are left out of the mean, and texts are cut by tokens."""
     config = read_json_if(folder / "config.json")
     encoder, tokenizer = load_static(folder)
-    tokenizer.max_length = read_limit(config.get("max_length", MAX_LENGTH), folder / "config.json")
+    tokenizer.max_length = read_limit(config.get("max_length", DEFAULT_MAX_TOKENS), folder / "config.json")
     tokenizer.dropped = unknown_id(tokenizer)
     network = SentenceNetwork(encoder, pooling or ("mean",), [Normalize()] if config.get("normalize") else [])
     return Model(network, tokenizer, "model2vec", folder)
 
 
 def unknown_id(tokenizer: Tokenizer) -> int | None:
-    """What a tokenizer gives for a piece that it does not know."""
+    """Return the id that a tokenizer gives to unknown text, or None."""
     model: Json = json.loads(tokenizer.rust.to_str())["model"]
     if model.get("unk_id") is not None:
         return int(model["unk_id"])

@@ -1,4 +1,4 @@
-"""The tokenizer of a model folder, with what the other files of the folder say about it."""
+"""Load the tokenizer of a model folder, with the settings that other files of the folder have for it."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ from munjang.errors import CheckpointError
 from munjang.text.tokenizer import Tokenizer
 
 # The class that transformers takes where a folder names none
-CLASSES = {
+DEFAULT_CLASSES = {
     **dict.fromkeys(("bert", "electra", "distilbert"), "BertTokenizer"),
     "mpnet": "MPNetTokenizer",
     "roberta": "RobertaTokenizer",
@@ -23,17 +23,18 @@ CLASSES = {
 def load_tokenizer(
     folder: Path, config: Json, settings: EncoderSettings, has_special: bool = True
 ) -> tuple[Tokenizer, Json]:
-    """The tokenizer and tokenizer_config.json. `config` is the encoder's, empty for static embeddings."""
+    """Load the tokenizer and tokenizer_config.json. `config` is the encoder's, empty for static embeddings."""
     path = folder / "tokenizer_config.json"
-    given = read_json_if(path)
-    name = given.get("tokenizer_class") or config.get("tokenizer_class") or CLASSES.get(str(config.get("model_type")))
-    tokenizer = Tokenizer.load(folder, {**given, "tokenizer_class": name}, None, has_special)
+    stated = read_json_if(path)
+    default = DEFAULT_CLASSES.get(str(config.get("model_type")))
+    name = stated.get("tokenizer_class") or config.get("tokenizer_class") or default
+    tokenizer = Tokenizer.load(folder, {**stated, "tokenizer_class": name}, None, has_special)
     if settings.is_lowered:
         lower(tokenizer.rust)
         tokenizer = Tokenizer(tokenizer.rust, None, has_special)
-    tokenizer.max_length = _max_length(folder, config, settings, given)
-    tokenizer.has_types = _has_types(config, given, tokenizer)
-    return tokenizer, given
+    tokenizer.max_length = _max_length(folder, config, settings, stated)
+    tokenizer.has_types = _has_types(config, stated, tokenizer)
+    return tokenizer, stated
 
 
 def lower(rust: RustTokenizer) -> None:
@@ -52,31 +53,31 @@ def lower(rust: RustTokenizer) -> None:
         rust.normalizer = normalizers.Sequence(steps)
 
 
-def _has_types(config: Json, given: Json, tokenizer: Tokenizer) -> bool:
-    """Whether pairs reach the model with segment ids: as the tokenizer says, else as its class has it."""
+def _has_types(config: Json, stated: Json, tokenizer: Tokenizer) -> bool:
+    """Tell whether pairs reach the model with segment ids: as the tokenizer says, else as its class does."""
     num_types = whole(config.get("type_vocab_size", 2), "config.json: type_vocab_size", 0)
     segments = [*tokenizer.pair.types, *(int(kind) for _, kinds in tokenizer.pair.parts for kind in kinds)]
     if max(segments) >= num_types:
         return False
-    names = given.get("model_input_names")
+    names = stated.get("model_input_names")
     if names is None:  # the generic class of transformers 5 leaves them out, all older ones pass them
-        return bool(given.get("tokenizer_class") != "TokenizersBackend")
+        return bool(stated.get("tokenizer_class") != "TokenizersBackend")
     if not isinstance(names, list):
         raise CheckpointError(f"tokenizer_config.json: model_input_names should be a list, not {names!r:.60}.")
     return "token_type_ids" in names
 
 
-def _max_length(folder: Path, config: Json, settings: EncoderSettings, given: Json) -> int | None:
-    """The stated limit, never beyond what the positions allow."""
+def _max_length(folder: Path, config: Json, settings: EncoderSettings, stated: Json) -> int | None:
+    """Return the stated limit, never beyond what the positions allow."""
     shape = read_shape(folder, config)
-    stated = read_limit(given.get("model_max_length", given.get("max_len")), folder / "tokenizer_config.json")
+    limit = read_limit(stated.get("model_max_length", stated.get("max_len")), folder / "tokenizer_config.json")
     if shape is not None:
-        limits = [settings.max_length or stated, shape.max_tokens]
+        limits = [settings.max_length or limit, shape.max_tokens]
     elif settings.max_length is not None:  # rotary positions may go on; a table of them is checked once it is loaded
         limits = [settings.max_length]
     else:
         allowed = config.get("max_position_embeddings")
-        limits = [stated, None if allowed == -1 else read_limit(allowed, folder / "config.json")]  # -1: XLNet, any
+        limits = [limit, None if allowed == -1 else read_limit(allowed, folder / "config.json")]  # -1: XLNet, any
     return min((limit for limit in limits if limit is not None), default=None)
 
 

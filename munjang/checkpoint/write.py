@@ -14,9 +14,9 @@ from tokenizers import Tokenizer as RustTokenizer
 from torch import Tensor, nn
 
 from munjang.checkpoint.atomic import write_folder
-from munjang.checkpoint.compact import CPU_DTYPE, FORMAT, STEM, squeeze
+from munjang.checkpoint.compact import CPU_DTYPE, FILE_STEM, FORMAT, squeeze
 from munjang.checkpoint.encoders import family_of, unfill
-from munjang.checkpoint.files import RANGES, Json, read_json
+from munjang.checkpoint.files import RANGES_FILE, Json, read_json
 from munjang.checkpoint.model import Model
 from munjang.checkpoint.modules import (
     Pooling,
@@ -65,7 +65,7 @@ def write_bi(model: Model, target: Path, format: str | None = None) -> None:
             rows.append((type(module).__name__, f"{len(rows)}_{type(module).__name__}"))
             write_module(folder / rows[-1][1], module)
         if model.ranges is not None:
-            save_file({"ranges": model.ranges}, folder / RANGES)
+            save_file({"ranges": model.ranges}, folder / RANGES_FILE)
         newer = {} if model.truncate_dim is None else {"truncate_dim": model.truncate_dim}
         _write_rows(model, folder, rows, "2.2.2", {"similarity_fn_name": model.similarity, **newer})
 
@@ -208,7 +208,7 @@ def _write_packed(model: Model, encoder: Encoder, head: ClassificationHead | Non
     tensors = {prefix + name: value for name, value in own.items()}
     if head is not None:
         tensors |= unfill(head, head_names(head.shape, family.head_names))
-    write_tensors(folder / (f"{STEM}.safetensors" if model.is_compact else "model.safetensors"), tensors)
+    write_tensors(folder / (f"{FILE_STEM}.safetensors" if model.is_compact else "model.safetensors"), tensors)
     config = {**model.config, "architectures": [family.title + kind], "vocab_size": encoder.vocab_size}
     if head is not None and len(config.get("id2label") or {}) != head.shape.num_labels:
         config["id2label"] = {str(label): f"LABEL_{label}" for label in range(head.shape.num_labels)}

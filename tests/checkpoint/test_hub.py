@@ -329,8 +329,8 @@ def test_bare_names(hub: FakeHub, load: Loader, make: Make, tmp_path: Path) -> N
     results = load("all-tiny", "roberta-tiny", "none-such")
     assert np.allclose(results[0]["vector"], BiEncoder.load(make("bert")).encode("one text 하나"), atol=1e-6)
     assert np.allclose(results[1]["vector"], BiEncoder.load(make("roberta")).encode("one text 하나"), atol=1e-6)
-    assert "'none-such' is no folder here and no bundled model (ko-en-small, ko-en-rer" in results[2]["error"]
-    assert "'sentence-transformers/none-such' is no folder here, and the Hub knows no such" in results[2]["error"]
+    assert "'none-such' is neither a folder here nor a bundled model (ko-en-small, ko-en-rer" in results[2]["error"]
+    assert "'sentence-transformers/none-such' is not a folder here, and the Hub knows no such" in results[2]["error"]
 
 
 def test_bare_names_of_cross_encoders(hub: FakeHub, load: Loader, make: Make, tmp_path: Path) -> None:
@@ -342,7 +342,7 @@ def test_bare_names_of_cross_encoders(hub: FakeHub, load: Loader, make: Make, tm
     for folder, result in zip((tiny, bare), results, strict=False):
         assert "error" not in result, result
         assert np.allclose(result["vector"], CrossEncoder.load(folder).predict([("one text", "하나")]), atol=1e-6)
-    assert "'cross-encoder/none-such' is no folder here, and the Hub knows no such" in results[2]["error"]
+    assert "'cross-encoder/none-such' is not a folder here, and the Hub knows no such" in results[2]["error"]
 
 
 def test_kinds_of_bare_names(hub: FakeHub, load: Loader, make: Make, tmp_path: Path) -> None:
@@ -351,8 +351,8 @@ def test_kinds_of_bare_names(hub: FakeHub, load: Loader, make: Make, tmp_path: P
     hub.repositories["cross-encoder/ms-small"] = make("bert", kind="classifier", num_labels=1)
     results = load("all-small", "ms-small", "none-such", "someone/none-such", kind="kind")
     assert [result.get("kind") for result in results] == ["bi", "cross", None, None]
-    assert "'sentence-transformers/none-such' is no folder here" in results[2]["error"]
-    assert "'someone/none-such' is no folder here" in results[3]["error"]
+    assert "'sentence-transformers/none-such' is not a folder here" in results[2]["error"]
+    assert "'someone/none-such' is not a folder here" in results[3]["error"]
 
 
 def test_what_is_not_there(hub: FakeHub, load: Loader, make: Make, tmp_path: Path) -> None:
@@ -366,10 +366,10 @@ def test_what_is_not_there(hub: FakeHub, load: Loader, make: Make, tmp_path: Pat
     hub.gated.add("someone/gated")
     names = ["someone/unknown", "no such/name", "a b", "someone/trap", "someone/empty", "someone/gated"]
     errors = [result["error"] for result in load(*names)]
-    assert "'someone/unknown' is no folder here, and the Hub knows no such model" in errors[0]
+    assert "'someone/unknown' is not a folder here, and the Hub knows no such model" in errors[0]
     assert "neither a folder here nor a name on the Hub" in errors[1]
     assert "neither a folder here nor a name on the Hub" in errors[2]
     assert "leaves the model folder" in errors[3]
     assert "neither modules.json nor config.json" in errors[4]
-    assert "'someone/gated' is open only to those who asked" in errors[5]
+    assert "'someone/gated' is gated: ask for access on its page" in errors[5]
     assert all(error.startswith("CheckpointError: ") for error in errors)

@@ -225,7 +225,7 @@ def test_modules_of_the_wrong_width_or_order(make: Make, tmp_path: Path) -> None
         {**entry, "idx": place} for place, entry in enumerate([*entries[:2], entries[3], entries[2], entries[4]])
     ]
     folders.write(folder / "modules.json", swapped)
-    with pytest.raises(CheckpointError, match="LayerNorm takes vectors of 24 components, but gets 32"):
+    with pytest.raises(CheckpointError, match="LayerNorm takes vectors of dimension 24, but gets 32"):
         BiEncoder.load(folder)
     late = [{**entry, "idx": place} for place, entry in enumerate([entries[0], entries[2], entries[1]])]
     folders.write(folder / "modules.json", late)

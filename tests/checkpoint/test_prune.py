@@ -14,7 +14,7 @@ from tokenizers import Tokenizer
 
 from munjang import BiEncoder, CrossEncoder, checkpoint
 from munjang.checkpoint.prune import prune
-from munjang.checkpoint.vocabulary import needed, pieces_of, rewrite
+from munjang.checkpoint.vocabulary import needed, rewrite, vocab_of
 from munjang.data.tables import read_texts
 from munjang.errors import InputError, UnsupportedModel
 from tests.checkpoint import folders
@@ -51,7 +51,7 @@ def test_the_same_vectors(make: Make, tmp_path: Path, family: str) -> None:
 
 
 @pytest.mark.parametrize("family", ["bert", "xlm-roberta", "roberta"])
-def test_other_texts_fall_to_smaller_pieces(make: Make, family: str) -> None:
+def test_other_texts_fall_to_smaller_tokens(make: Make, family: str) -> None:
     model = checkpoint.load_bi(make(family))
     before = model.tokenizer.rust
     prune(model, COVERED)
@@ -100,7 +100,7 @@ def test_prompts_are_covered(make: Make, tmp_path: Path) -> None:
 
 
 def test_positions_still_begin_behind_the_padding_id(make: Make, tmp_path: Path) -> None:
-    """A RoBERTa whose padding is not among the first pieces: all up to it stay, as its id is an offset."""
+    """A RoBERTa whose padding is not among the first tokens: all up to it stay, as its id is an offset."""
     source = folders.copy(make("roberta"), tmp_path / "source")
     folders.edit(source / "config.json", pad_token_id=9)
     model = checkpoint.load_bi(source)
@@ -136,7 +136,7 @@ def test_rare_pieces_and_chosen_ones(make: Make) -> None:
     model = checkpoint.load_bi(make("bert"))
     rust = model.tokenizer.rust
     words = [
-        piece for piece in sorted(rust.get_vocab()) if len(piece) > 1 and rust.encode(piece).tokens[1:-1] == [piece]
+        token for token in sorted(rust.get_vocab()) if len(token) > 1 and rust.encode(token).tokens[1:-1] == [token]
     ]
     often, rare, chosen = words[:3]
     report = prune(model, [*[f"{often} {often}"] * 3, f"{rare} {often}"], keep=[chosen], min_count=2)
@@ -153,24 +153,24 @@ def test_what_is_refused(make: Make) -> None:
         prune(model, ["a"], min_count=0)
     with pytest.raises(InputError, match="Pruning needs texts"):
         prune(model, [])
-    with pytest.raises(InputError, match="no piece 'xyzzy' to keep"):
+    with pytest.raises(InputError, match="no token 'xyzzy' to keep"):
         prune(model, ["a"], keep=["xyzzy"])
-    with pytest.raises(InputError, match="should be a list of pieces"):
+    with pytest.raises(InputError, match="should be a list of tokens"):
         prune(model, ["a"], keep="fox")
     with pytest.raises(UnsupportedModel, match="not TransformersEncoder"):
         prune(checkpoint.load_bi(make("qwen3")), ["a"])
     with pytest.raises(UnsupportedModel, match="type 'WordLevel' can't be pruned; only WordPiece, Unigram, BPE can"):
-        pieces_of({"model": {"type": "WordLevel", "vocab": {}}})
+        vocab_of({"model": {"type": "WordLevel", "vocab": {}}})
 
 
 def test_every_way_to_a_piece_stays() -> None:
     """abc comes about as ab + c in one word and as a + bc in another."""
     pairs = ["a b", "b c", "ab c", "a bc", "c d"]
-    vocab = {piece: place for place, piece in enumerate(["a", "b", "c", "d", "ab", "bc", "abc", "cd"])}
+    vocab = {token: number for number, token in enumerate(["a", "b", "c", "d", "ab", "bc", "abc", "cd"])}
     spec = {"model": {"type": "BPE", "vocab": vocab, "merges": pairs}, "added_tokens": []}
     kept = needed(spec, {"abc"})
     assert kept == {"a", "b", "c", "ab", "bc", "abc"}
-    new = rewrite(spec, {piece: place for place, piece in enumerate(sorted(kept))})
+    new = rewrite(spec, {token: number for number, token in enumerate(sorted(kept))})
     assert new["model"]["merges"] == [["a", "b"], ["b", "c"], ["ab", "c"], ["a", "bc"]]
 
 

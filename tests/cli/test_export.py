@@ -67,7 +67,7 @@ def test_prune(tiny_bert: Path, tmp_path: Path, capsys: pytest.CaptureFixture[st
         target = tmp_path / str(number)
         assert main(["export", str(tiny_bert), "-o", str(target), *corpora, *more]) == 0
         said = capsys.readouterr().out
-        found = re.search(r"(\d+) pieces before, (\d+) after .* 100\.0000% of 4 texts", said)
+        found = re.search(r"(\d+) tokens before, (\d+) after .* 100\.0000% of 4 texts", said)
         assert found is not None
         small = BiEncoder.load(target, device="cpu")
         assert small.info()["vocabulary"] == int(found[2]) < int(found[1])
