@@ -220,7 +220,7 @@ class BiEncoder(LoadedModel):
 
     @property
     def similarity_name(self) -> str:
-        """cosine, dot, euclidean or manhattan."""
+        """The name of the similarity: cosine, dot, euclidean or manhattan."""
         return self._similarity_name
 
     @similarity_name.setter
@@ -239,7 +239,7 @@ class BiEncoder(LoadedModel):
 
     @property
     def ranges(self) -> Floats | None:
-        """Smallest and largest value of each component [2, D], if `calibrate` has measured them."""
+        """The smallest and largest value of each dimension [2, D]; None before `calibrate`."""
         return self.model.ranges
 
     @ranges.setter
@@ -248,12 +248,12 @@ class BiEncoder(LoadedModel):
 
     @property
     def dimension(self) -> int:
-        """Components of a vector, after `truncate_dim`."""
+        """The dimension of a vector, after `truncate_dim`."""
         return min(self.width, self.truncate_dim or self.width)
 
     @property
     def num_special(self) -> int:
-        """Special tokens around a text."""
+        """The number of special tokens around a text."""
         return self.tokenizer.single.num_special
 
     def _write(self, folder: Path, format: str | None) -> None:

@@ -168,7 +168,7 @@ class CrossEncoder(LoadedModel):
 
     @property
     def activation(self) -> Any:
-        """What makes scores of logits where a call names nothing else; set it by name or as a function."""
+        """The default activation, from logits to scores; set it by name or as a function."""
         return self._activation
 
     @activation.setter
@@ -176,7 +176,7 @@ class CrossEncoder(LoadedModel):
         self._activation = pick_activation(given)
 
     def own_scores(self, logits: Sequence[float]) -> list[float]:
-        """Logits of pairs as scores on the model's own scale, which `predict` gives."""
+        """Return logits of pairs as scores on the model's own scale, the one of `predict`."""
         with torch.inference_mode():  # an activation may have parameters
             found = self.activation(torch.tensor(logits, dtype=torch.float32)[:, None])
         scores: list[float] = scores_of(found, len(logits), 1).tolist()
@@ -184,12 +184,12 @@ class CrossEncoder(LoadedModel):
 
     @property
     def rerank_weight(self) -> float:
-        """Its share when it orders what a retrieval found, from 0 to 1; 1, all of it, where the folder says nothing."""
+        """The weight of its scores when it re-ranks search results, from 0 to 1 (the default)."""
         return checkpoint.stated_weight(self.model)
 
     @property
     def num_special(self) -> int:
-        """Special tokens around and between the texts of a pair."""
+        """The number of special tokens around and between the texts of a pair."""
         return self.tokenizer.pair.num_special
 
     def _write(self, folder: Path, format: str | None) -> None:
@@ -205,7 +205,7 @@ class CrossEncoder(LoadedModel):
 
 
 def pick_activation(given: Activation) -> Callable[[Tensor], Tensor]:
-    """An activation by its name in any case, or the function itself."""
+    """Return the activation of a name in upper or lower case, or the function itself."""
     if isinstance(given, str):
         names = {name.lower(): name for name in heads.ACTIVATIONS}
         if given.lower() not in names:
@@ -217,7 +217,7 @@ def pick_activation(given: Activation) -> Callable[[Tensor], Tensor]:
 
 
 def scores_of(found: Any, num_pairs: int, num_labels: int) -> Floats:
-    """What an activation made of logits [B, labels], as floats: [B] for one label, [B] or [B, any] for several."""
+    """Return an activation's result as floats: [B] for one label, [B] or [B, any] for several."""
     is_tensor = isinstance(found, Tensor)
     if is_tensor and num_labels == 1 and found.shape == (num_pairs, 1):
         found = found[:, 0]
@@ -230,7 +230,7 @@ def scores_of(found: Any, num_pairs: int, num_labels: int) -> Floats:
 
 
 def split_pairs(pairs: Any) -> tuple[list[str], list[str], bool]:
-    """First and second texts, and whether it was one pair alone."""
+    """Return the first texts, the second texts, and whether a single pair was passed."""
     if isinstance(pairs, (tuple, list)) and len(pairs) == 2 and all(isinstance(text, str) for text in pairs):
         return [pairs[0]], [pairs[1]], True
     rows = pairs.tolist() if hasattr(pairs, "tolist") else pairs

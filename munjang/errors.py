@@ -50,7 +50,7 @@ class MissingExtra(MunjangError, ImportError):
 
 
 def unknown(what: str, given: object, allowed: Iterable[str]) -> InputError:
-    """The error for a name that is in no table: what was given, what is allowed, what was probably meant.
+    """Return the error for an unknown name: it lists the allowed names and suggests the closest one.
 
     >>> str(unknown("pooling", "avg", ["cls", "max", "mean"]))
     "Unknown pooling 'avg'; choose from cls, max, mean."
@@ -60,7 +60,7 @@ def unknown(what: str, given: object, allowed: Iterable[str]) -> InputError:
 
 
 def closest(given: object, choices: Sequence[str]) -> str:
-    """Ask whether the most similar choice was meant; nothing where none is similar."""
+    """Return the question whether the most similar choice was meant; empty if none is similar."""
     close = get_close_matches(str(given), choices, n=1)
     return f" Did you mean {close[0]!r}?" if close else ""
 

@@ -76,12 +76,12 @@ class LoadedModel:
 
     @property
     def num_special(self) -> int:
-        """Special tokens around what the model reads at once."""
+        """The number of special tokens around a text, or around and between those of a pair."""
         raise NotImplementedError
 
     @property
     def max_length(self) -> int | None:
-        """Longest text or pair in tokens, special ones included; None: any."""
+        """The longest text or pair in tokens, special tokens included; None: no limit."""
         return self.tokenizer.max_length
 
     @max_length.setter

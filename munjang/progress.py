@@ -11,7 +11,7 @@ LOG_S = 10.0  # between lines in a log file
 
 
 class Progress:
-    """Counts what is done and shows it. `enabled=None`: only on a terminal; True: also as lines of a log.
+    """A counter of finished work on standard error. `enabled=None`: only on a terminal; True: also as lines of a log.
 
     >>> with Progress(total=64, label="encoding") as progress:
     ...     progress.advance(32)
@@ -76,7 +76,7 @@ class Progress:
 
 
 def _duration(seconds: float) -> str:
-    """Two units are enough.
+    """Format a duration in at most two units.
 
     >>> _duration(3723)
     '1 h 02 min'

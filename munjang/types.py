@@ -21,7 +21,7 @@ Value: TypeAlias = Scalar | None  # of a metadata field; None where a row does n
 
 @dataclass(frozen=True)
 class TokenIds:
-    """Ready token ids, special tokens included, one sequence per text: what `encode` takes instead of strings.
+    """Token ids with special tokens, one sequence per text, which `encode` takes instead of strings.
 
     >>> TokenIds([[101, 7592, 102], [101, 102]]).lengths.tolist()
     [3, 2]
@@ -46,12 +46,12 @@ class TokenIds:
 
     @property
     def lengths(self) -> Ints:
-        """Tokens of each text."""
+        """The number of tokens of each text."""
         return np.array([len(sequence) for sequence in self.sequences], np.int64)
 
     @property
     def flat(self) -> Ids:
-        """All ids in one row."""
+        """The ids of all texts in one row."""
         parts = [np.asarray(sequence, np.int32) for sequence in self.sequences]
         return np.concatenate(parts) if parts else np.zeros(0, np.int32)
 
@@ -77,7 +77,7 @@ class Hit:
 
     @property
     def retrieval_rank(self) -> int:
-        """Return its rank before re-ranking, from 1."""
+        """The rank before re-ranking, from 1."""
         return self.index + 1
 
     def as_dict(self) -> dict[str, Any]:

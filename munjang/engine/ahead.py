@@ -50,19 +50,19 @@ def items_ahead(jobs: Iterable[Callable[[], Iterable[T]]], num_threads: int) -> 
 
 
 def _raise_early(begun: Iterable[Future[Iterable[T]]]) -> None:
-    """Raise what a job has met already: the items before it may take minutes."""
+    """Raise the error of a job before its turn: the items before it may take minutes."""
     if any(future.done() and future.exception() is not None for future in begun):
         for future in begun:  # of several errors, the one that a single thread would have met first
             future.result()
 
 
 class Stopped(Exception):
-    """Nobody waits for the rest any more."""
+    """The caller no longer waits for the remaining results."""
 
 
 @contextmanager
 def until(is_stopped: Callable[[], bool]) -> Iterator[None]:
-    """End what this thread computes with Stopped, soon after `is_stopped` says so."""
+    """Raise Stopped in what this thread computes, soon after `is_stopped` returns True."""
     _here.is_stopped = is_stopped
     try:
         yield

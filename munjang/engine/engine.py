@@ -38,40 +38,40 @@ OUTPUTS = ("numpy", "torch", "tokens")
 
 
 class Call(Protocol):
-    """What one call computes, and how."""
+    """The work of one call: its units, its network function and its result."""
 
     @property
     def name(self) -> str:
-        """A verb in -ing, for the progress bar."""
+        """The label of the progress bar, such as `encoding`."""
 
     @property
     def window(self) -> int:
-        """Units tokenized together: what a device gets is a multiple of it."""
+        """The number of units tokenized together; a device always gets a multiple of it."""
 
     @property
     def is_shared(self) -> bool:
-        """Whether rows may come from another process, and so from another device."""
+        """True if another process, and so another device, may compute some of the rows."""
 
     @property
     def batch_tokens(self) -> int | None:
-        """Tokens of a batch; None: what suits the device."""
+        """The number of tokens in a batch; None: the best number for the device."""
 
     def units(self, items: Any, engine: "Engine") -> Units:
         """Wrap the items, to be tokenized window by window."""
 
     def forward(self, network: Any) -> Callable[[Packed], Tensor]:
-        """Pick what of the network computes a batch; CUDA graphs compute the network itself."""
+        """Return the network's function that computes a batch; CUDA graphs only run the network itself."""
 
     def finish(self, results: Tensor) -> Tensor:
         """Change the results of a batch on the device."""
 
     def place(self, num_units: int, engine: "Engine") -> Place:
-        """Make the place where results are collected."""
+        """Create the container that collects the results."""
 
 
 @dataclass(frozen=True)
 class Encoding:
-    """Options of one call of `encode`."""
+    """The options of one call of `encode`."""
 
     prompt: str = ""
     normalize: bool | None = None
@@ -148,7 +148,7 @@ class Encoding:
 
 @dataclass(frozen=True)
 class Scoring:
-    """Options of one call of `predict`: pairs to logits."""
+    """The options of one call of `predict`, which turns pairs into logits."""
 
     batch_tokens: int | None = None
     name = "scoring"
@@ -173,7 +173,7 @@ class Scoring:
 
 @dataclass(frozen=True)
 class Computed:
-    """Rows of distinct items, and which of them each item of the call is."""
+    """The rows of the distinct items, and the row that belongs to each item of the call."""
 
     rows: Any
     is_cut: Bools  # which distinct items were too long
@@ -181,7 +181,7 @@ class Computed:
 
     @property
     def num_cut(self) -> int:
-        """Items that were too long, counted as often as they came."""
+        """The number of items that were too long, duplicates included."""
         return int((self.is_cut if self.row_of is None else self.is_cut[self.row_of]).sum())
 
     def spread(self, rows: Any = None) -> Any:

@@ -29,7 +29,7 @@ SEEN = 3  # times a size is computed the plain way before it is captured: many a
 
 @dataclass(frozen=True)
 class Captured:
-    """One graph with the places that it reads and writes."""
+    """A captured graph with the tensors that it reads and writes."""
 
     graph: torch.cuda.CUDAGraph
     numbers: Tensor  # ids, positions, types if any, starts, one after the other
@@ -37,7 +37,7 @@ class Captured:
 
 
 class Graphs:
-    """A network, run by graphs where that can be done; its result is overwritten by the next call."""
+    """A network that runs as CUDA graphs where possible; the next call overwrites its result."""
 
     def __init__(self, network: Network, encoder: Encoder, budget: int) -> None:
         self.network, self.budget = network, budget
@@ -47,7 +47,7 @@ class Graphs:
         self.pool: Any = None  # torch's own handle
 
     def lay_out(self, batch: Packed) -> Packed:
-        """The batch with its numbers as a graph reads them, if there is or will be one for it."""
+        """Lay out the batch as a graph reads it, if there is or will be a graph of its size."""
         size = self.size_for(batch)
         if size is None:
             return batch.pinned()
@@ -62,7 +62,7 @@ class Graphs:
         return replace(batch, laid_out=torch.from_numpy(numbers).pin_memory())
 
     def size_for(self, batch: Packed) -> int | None:
-        """The number of tokens of the graph for a batch, or None."""
+        """Return the number of tokens of the graph that fits a batch; None: no graph fits."""
         num_tokens, is_skipping = batch.num_tokens, batch.skip is not None and bool(batch.skip.any())
         if not num_tokens or is_skipping or batch.max_length > LONGEST_IN_TILES or not self._is_fused():
             return None
@@ -76,7 +76,7 @@ class Graphs:
             return is_fused(self.weight)
 
     def __call__(self, batch: Packed, otherwise: Callable[[Packed], Tensor]) -> Tensor:
-        """The network's result for a laid-out batch on the host; `otherwise` computes it the plain way."""
+        """Compute a laid-out batch on the host; `otherwise` computes it without a graph."""
         assert batch.laid_out is not None
         size = self.size_for(batch)
         key = (size or 0, batch.types_T is not None)
@@ -114,5 +114,5 @@ class Graphs:
 
 
 def most_texts(size: int) -> int:
-    """How many texts a graph of so many tokens takes, the one at its end included."""
+    """Return how many texts a graph of `size` tokens takes, the filler text at its end included."""
     return size + 1 if size <= SMALL else size // 4

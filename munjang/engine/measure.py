@@ -12,23 +12,23 @@ import torch
 
 @dataclass(frozen=True)
 class Timing:
-    """The seconds of every turn."""
+    """The seconds that each round took."""
 
     seconds: tuple[float, ...]
 
     @property
     def median(self) -> float:
-        """Of all turns."""
+        """The median of all rounds."""
         return statistics.median(self.seconds)
 
     @property
     def best(self) -> float:
-        """The turn that nothing disturbed."""
+        """The fastest round, which nothing disturbed."""
         return min(self.seconds)
 
 
 def take_turns(actions: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, Timing]:
-    """Every action once to warm up, then once a round.
+    """Run every action once to warm up, then once a round.
 
     >>> timings = take_turns({"for": lambda: [n for n in range(99)], "list": lambda: list(range(99))}, rounds=5)
     >>> timings["list"].best <= timings["list"].median
@@ -46,7 +46,7 @@ def take_turns(actions: Mapping[str, Callable[[], object]], rounds: int) -> dict
 
 
 def processor(device: torch.device | None = None) -> str:
-    """The machine's name: the GPU's, or the CPU's as Linux gives it with the vector instructions that torch uses."""
+    """Return the name of the GPU, or of the CPU with the vector instructions that torch uses."""
     if device is not None and device.type == "cuda":
         return torch.cuda.get_device_name(device)
     cpuinfo = Path("/proc/cpuinfo")

@@ -11,7 +11,7 @@ from munjang.types import Ints
 
 @dataclass(frozen=True)
 class Budget:
-    """Tokens of a batch. `multiple` None: at most so many; else on average, in a multiple of so many equal batches."""
+    """The tokens of a batch: the maximum, or with `multiple` the average of a multiple of that many batches."""
 
     tokens: int
     multiple: int | None = None
@@ -19,7 +19,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class Batch:
-    """Packed units, and which rows of the call's result they fill."""
+    """Packed units, and the rows of the call's result that they fill."""
 
     rows_B: Ints
     packed: Packed

@@ -16,7 +16,7 @@ from munjang.types import Array, Floats, Ints
 
 
 class Place(Protocol):
-    """Where the results of one call are collected."""
+    """The container that collects the results of one call."""
 
     keeps_device: bool  # results stay on the device instead of coming to the host
 
@@ -28,7 +28,7 @@ class Place(Protocol):
 
 
 class HostRows:
-    """One row per unit, in an array."""
+    """An array with one row per unit."""
 
     keeps_device = False
 
@@ -50,7 +50,7 @@ class HostRows:
 
 
 class DeviceRows:
-    """One row per unit, in a tensor on the device."""
+    """A tensor on the device with one row per unit."""
 
     keeps_device = True
 
@@ -66,7 +66,7 @@ class DeviceRows:
 
 
 class TokenRows:
-    """One array of token vectors per text."""
+    """A list with one array of token vectors per text."""
 
     keeps_device = False
 
@@ -84,7 +84,7 @@ class TokenRows:
 
 
 class Averages:
-    """One row per text from several sequences of it, weighted by their tokens."""
+    """An array with one row per text: the average of its sequences, weighted by their tokens."""
 
     keeps_device = False
 
@@ -108,7 +108,7 @@ class Averages:
 
 
 class Converted:
-    """A place whose rows go through a function at the end: another precision, another library's array."""
+    """A container whose rows are converted at the end: to another precision or another library's array."""
 
     def __init__(self, place: Place, convert: Callable[[Any], Array | Tensor]) -> None:
         self.place, self.convert, self.keeps_device = place, convert, place.keeps_device
@@ -121,7 +121,7 @@ class Converted:
 
 
 def spread(rows: Any, row_of: Ints) -> Any:
-    """Repeat the rows of distinct units wherever they stood in the call."""
+    """Repeat the rows of distinct units for all of their duplicates in the call."""
     if isinstance(rows, list):
         return [rows[row] for row in row_of]
     if not isinstance(rows, Tensor):

@@ -42,35 +42,35 @@ TARGET_S = 0.5  # a part that took less is followed by a larger one, one that to
 
 
 class Call(Protocol):
-    """What is computed; it travels to the processes."""
+    """The work of one call, which is sent to the processes."""
 
     @property
     def window(self) -> int:
-        """Items tokenized together."""
+        """The number of items tokenized together."""
 
     @property
     def is_shared(self) -> bool:
-        """Whether rows may come from another process."""
+        """True if another process may compute some of the rows."""
 
 
 class Computer(Protocol):
-    """What computes a part: an engine."""
+    """An engine, as the processes use it: it computes a part of the items."""
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """Whose limit is that of the model."""
+        """The tokenizer, which knows the model's max_length."""
 
     def part(self, items: Any, call: Any) -> tuple[Any, Bools]:
-        """A row for each item, and which items were too long."""
+        """Return a row for each item, and which items were too long."""
 
 
 class Gone(Exception):
-    """A process does not answer any more."""
+    """The process of a device no longer answers."""
 
 
 @dataclass
 class Replica:
-    """A device and the process that computes on it; the first device, which is this process's own, has none."""
+    """A device and the process that computes on it; the first device belongs to this process and has none."""
 
     device: str
     process: ChildProcess | None = None
@@ -103,7 +103,7 @@ class Replica:
 
 @dataclass
 class Stop:
-    """A part that may be dropped: call it when nobody waits for the part any more."""
+    """A switch that drops a part: call it when the result is no longer needed."""
 
     replica: Replica
     number: int | None = None  # of the question, once the process has been asked
@@ -117,12 +117,12 @@ class Stop:
 
 
 class Replicas:
-    """The same model in more processes. `with Replicas(...):` ready at the end of the block, ended if that fails."""
+    """Copies of a model in more processes; the end of a `with` block waits for them, or ends them on failure."""
 
     def __init__(
         self, build: Callable[..., Computer], devices: Sequence[torch.device], options: tuple[Any, ...]
     ) -> None:
-        """`build(device, *options)` makes the engine in the process of each device but the first."""
+        """Start a process for each device but the first; `build(device, *options)` makes its engine there."""
         self.here, *self.others = [Replica(str(device)) for device in devices]
         for replica in self.others:
             replica.process = ChildProcess("munjang.engine.replicas", (build, (replica.device, *options)))
@@ -149,7 +149,7 @@ class Replicas:
             self.end()
 
     def are_worth(self, num_items: int, call: Call) -> bool:
-        """Whether there is enough to share, and someone to share it with; never in a forked child."""
+        """Return whether there is enough work to share, and another process; always False in a forked child."""
         is_usable = self.pid == os.getpid() and self.end.alive and any(other.is_alive for other in self.others)
         return is_usable and call.is_shared and num_items >= 2 * call.window
 
@@ -157,7 +157,7 @@ class Replicas:
         return ", ".join(replica.device for replica in (self.here, *self.others))
 
     def compute(self, engine: Computer, items: list[Any], call: Call, bar: Progress) -> tuple[Any, Bools]:
-        """A row for each item, in their order, and which items were too long.
+        """Return a row for each item, in their order, and which items were too long.
 
         Parts begin at multiples of the window, so that batches, and what an error counts, are as on one device.
         """
@@ -212,7 +212,7 @@ class Replicas:
 
 
 def _drop(running: dict[Future[Any], tuple[int, int, Stop]], behind: int = -1) -> None:
-    """Stop the parts that begin behind a place."""
+    """Stop the running parts that begin after `behind`."""
     for start, _, stop in running.values():
         if start > behind:
             stop()
@@ -257,7 +257,7 @@ def serve(receive: BinaryIO, send: BinaryIO) -> None:
 
 
 def _listen(receive: BinaryIO, questions: "queue.SimpleQueue[tuple[Any, ...]]", dropped: set[int]) -> None:
-    """Read ahead, to notice at once what is to be dropped and when the parent is gone, whatever is computed here."""
+    """Read ahead while a part is computed, to notice at once dropped parts and the end of the parent."""
     while True:
         try:
             heard = pickle.load(receive)
@@ -270,7 +270,7 @@ def _listen(receive: BinaryIO, questions: "queue.SimpleQueue[tuple[Any, ...]]", 
 
 
 def _answered(send: BinaryIO, function: Callable[[], Any], say: Callable[[Any], Any]) -> Any:
-    """What the function gives, told to the parent; None if it failed, which is told too."""
+    """Call the function and send its result or its error to the parent; return None if it failed."""
     try:
         found = function()
     except Exception as error:
@@ -281,7 +281,7 @@ def _answered(send: BinaryIO, function: Callable[[], Any], say: Callable[[Any], 
 
 
 def _sendable(error: Exception) -> Exception:
-    """The error itself if it survives the pipe, else what it says."""
+    """Return the error if it can be pickled, else a MunjangError with its message."""
     try:
         return pickle.loads(pickle.dumps(error))
     except Exception:

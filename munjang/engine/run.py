@@ -51,13 +51,13 @@ def unchanged(results: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Result:
-    """A tensor that may still be on its way; `wait` gives it."""
+    """A tensor that the device may still be computing; `wait` returns it."""
 
     tensor: Tensor
     ready: torch.cuda.Event | None = None
 
     def wait(self) -> Tensor:
-        """The tensor, once the device is done with it."""
+        """Return the tensor once the device has computed it."""
         if self.ready is None:
             return self.tensor
         if self.tensor.is_cuda:  # stays there: the caller's stream waits, not the caller
@@ -69,7 +69,7 @@ class Result:
 
 
 class Executor:
-    """Runs a network's batches, one after the other, in a thread of its own."""
+    """A runner of a network's batches, in threads of its own."""
 
     def __init__(self, network: Network, device: torch.device, threads: int | None = None) -> None:
         if threads is not None and threads < 1:
@@ -91,11 +91,11 @@ class Executor:
 
     @property
     def num_sharing(self) -> int:
-        """Cores among which this thread's work is divided."""
+        """The number of cores that share the work of this thread."""
         return 1 if is_on_one_core() else self.num_workers
 
     def budget(self, num_tokens: int, asked: int | None = None) -> Budget:
-        """Return the tokens of a batch: what is asked for or suits the device, within what its memory can hold."""
+        """Return the tokens of a batch: those asked for or the best number for the device, within its memory."""
         if asked is not None and asked < 1:
             raise InputError(f"batch_tokens must be at least 1, not {asked}.")
         shared = max(-(-num_tokens // self.num_sharing), MIN_TOKENS_TO_SHARE)  # so that no core is left without a batch
@@ -107,7 +107,7 @@ class Executor:
         return Budget(tokens, None if is_strict else self.num_sharing)
 
     def _suited(self, num_tokens: int) -> int:
-        """Tokens a batch on this machine; measured when there is enough to do for it to be worth it."""
+        """Return the best number of tokens in a batch; measured here once there is enough work."""
         usual, candidates = BUDGETS[self.device.type], CANDIDATE_BUDGETS.get(self.device.type)
         encoder = self.network.encoder.own
         if candidates is None or encoder is None or not tuning.is_on():
@@ -121,12 +121,12 @@ class Executor:
         return self._budget or usual
 
     def _rate(self, encoder: Encoder, budget: int) -> float:
-        """Tokens a second with batches of so many, on one core or the GPU."""
+        """Return the tokens per second with batches of `budget` tokens, on one core or the GPU."""
         batch = sample(encoder, [SAMPLE_TOKENS] * (budget // SAMPLE_TOKENS))
         return self._pool(is_one_of_many=True).submit(self._timed, batch).result()
 
     def _timed(self, batch: Packed) -> float:
-        """In the thread that computes: other batches are on their way, and waiting for them would look like work."""
+        """Time a batch in the thread that computes, so that waiting for other batches does not count."""
         if self.stream is not None:
             self.stream.synchronize()
         clock = time.thread_time if self.stream is None else time.perf_counter  # on a core nobody else's work counts
@@ -135,7 +135,7 @@ class Executor:
         return batch.num_tokens / max(clock() - start, 1e-9)
 
     def lay_out(self, batch: Packed) -> Packed:
-        """The batch in the form from which it gets to the device soonest; in any thread."""
+        """Lay out the batch in the form that reaches the device fastest; in any thread."""
         if self.device.type != "cuda":
             return batch
         return batch.pinned() if self.graphs is None else self.graphs.lay_out(batch)
@@ -171,7 +171,7 @@ class Executor:
         return pool.submit(self._run, batch.packed, forward, finish, keeps_device)
 
     def call(self, function: Callable[[], Tensor]) -> Tensor:
-        """Compute something else there, on the host: after a fork the caller's own thread could wait for ever."""
+        """Compute something else on the host, in a thread of the executor: after a fork the caller's could hang."""
         return self._pool(self.num_sharing == 1).submit(torch.inference_mode()(function)).result()
 
     def _pool(self, is_one_of_many: bool) -> ThreadPoolExecutor:

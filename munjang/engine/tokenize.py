@@ -18,7 +18,7 @@ from munjang.types import Bools, Ids, Ints, TokenIds
 
 @dataclass(frozen=True)
 class Window:
-    """Tokenized units, and which rows of the call's result they fill."""
+    """Tokenized units, and the rows of the call's result that they fill."""
 
     rows_B: Ints
     tokens: Tokens
@@ -26,11 +26,11 @@ class Window:
 
 
 class Units(Protocol):
-    """What one call computes rows for."""
+    """The texts, pairs or token ids of one call."""
 
     @property
     def window(self) -> int:
-        """Units tokenized together."""
+        """The number of units tokenized together."""
 
     is_cut: Bools  # which units were too long, as far as they are tokenized
 
@@ -61,7 +61,7 @@ class Texts:
         return len(self.texts)
 
     def tokenize(self, start: int) -> Window:
-        """Tokenize a window; a text that is averaged gives several sequences for its row."""
+        """Tokenize a window; with long="average" a text may have several sequences for its row."""
         texts, tokenizer = self.texts[start : start + self.window], self.tokenizer
         prompted = [self.prompt + text for text in texts] if self.prompt else texts
         if self.long == "average":
@@ -117,7 +117,7 @@ class Pairs:
 
 
 class ReadyIds:
-    """Token ids that the caller brings, in one window."""
+    """Token ids from the caller, in one window."""
 
     def __init__(self, given: TokenIds, vocab_size: int, max_length: int | None) -> None:
         self.tokens = Tokens(given.flat, given.lengths)
@@ -143,7 +143,7 @@ class ReadyIds:
 
 
 def _check_ids(ids: Ids, vocab_size: int) -> None:
-    """Refuse ids that the embedding table does not have: on a GPU they would end the whole process."""
+    """Refuse ids outside the embedding table: on a GPU they would end the whole process."""
     if len(ids) and int(ids.max()) >= vocab_size:
         raise CheckpointError(
             f"The tokenizer gives the id {int(ids.max())}, but the model has {vocab_size} embeddings; they are not of "

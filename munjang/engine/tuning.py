@@ -35,7 +35,7 @@ def is_on() -> bool:
 
 @contextmanager
 def paused() -> Iterator[None]:
-    """Measure nothing meanwhile, in any thread."""
+    """Measure nothing inside the block, in any thread."""
     _pauses.append(None)
     try:
         yield
@@ -44,12 +44,12 @@ def paused() -> Iterator[None]:
 
 
 def path() -> Path:
-    """Return the file that keeps the numbers."""
+    """Return the path of the file that keeps the numbers."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "munjang" / "budgets.json"
 
 
 def key_of(encoder: Encoder, device: torch.device, num_workers: int, packed: str) -> str:
-    """Name what the best number depends on: machine, software, the network's shape and how it is computed."""
+    """Return a key of all that the best number depends on: machine, software, shape and dtype of the network."""
     shape = encoder.shape
     size = f"{shape.num_layers}x{shape.width}x{shape.inner_width}"
     return f"{processor(device)}, {num_workers} workers, torch {torch.__version__}, {size}, {packed}"
@@ -71,9 +71,9 @@ def find(key: str, candidates: Sequence[int], measure: Callable[[int], float]) -
 
 
 def _in_turns(candidates: Sequence[int], measure: Callable[[int], float]) -> dict[int, float]:
-    """Measure the best rate of each; in turns, so that a machine that is busy for a while is so for all of them.
+    """Measure the best rate of each candidate, in turns, so that a busy moment slows all of them alike.
 
-    Two turns at least: in the first one kernels may be compiled and memory asked for.
+    There are at least two turns: the first may compile kernels and allocate memory.
     """
     first = min(candidates)
     rates = {first: measure(first)}
@@ -93,7 +93,7 @@ def _in_turns(candidates: Sequence[int], measure: Callable[[int], float]) -> dic
 
 
 def how_computed(network: Network) -> str:
-    """Name what the layers are computed in: their dtype, and how their weights are prepacked."""
+    """Return the dtype of the layers and how their weights are prepacked."""
     prepacked = [getattr(module, "prepacked", None) for module in network.modules()]
     packings = sorted({type(packing).__name__ for packing in prepacked if packing is not None})
     dtypes = sorted({str(weight.dtype) for module in network.modules() for weight in module.parameters(recurse=False)})
@@ -109,7 +109,7 @@ def _read() -> dict[str, int]:
 
 
 def _write(key: str, number: int) -> None:
-    """Beside the file, then in its place: another process may do the same."""
+    """Write a draft and rename it, as another process may do the same."""
     with suppress(OSError):
         path().parent.mkdir(parents=True, exist_ok=True)
         draft = path().with_suffix(f".{os.getpid()}")

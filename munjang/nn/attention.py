@@ -29,7 +29,7 @@ from munjang.text.packing import Packed
 
 @dataclass(frozen=True)
 class Demand:
-    """What one call needs of a kernel."""
+    """The requirements of one call on a kernel."""
 
     device: str
     dtype: torch.dtype
@@ -45,17 +45,17 @@ class Bias(Protocol):
     """A bias that depends on the distance of two tokens."""
 
     def __call__(self, length: int) -> Tensor:
-        """For all pairs of a text: [1, N, L, L]."""
+        """Return the bias of all pairs of tokens in a text: [1, N, L, L]."""
 
     def by_distance(self, reach: int) -> Tensor:
-        """For query minus key from -reach to reach: [N, 2 * reach + 1]."""
+        """Return the bias by distance (query minus key) from -reach to reach: [N, 2 * reach + 1]."""
 
 
 Kernel = Callable[[Tensor, Packed, Bias | None, float, int | None], Tensor]
 
 
 def tiles(qkv_T3NK: Tensor, batch: Packed, bias: Bias | None, dropout: float, window: int | None) -> Tensor:
-    """Our own kernel: neighbouring tokens in tiles, whatever texts they are of."""
+    """Run our own kernel: a tile holds neighbouring tokens, of one text or several."""
     from munjang.nn import cuda
 
     by_distance = None if bias is None else bias.by_distance(batch.max_length)
@@ -65,7 +65,7 @@ def tiles(qkv_T3NK: Tensor, batch: Packed, bias: Bias | None, dropout: float, wi
 def tiles_with_gradient(
     qkv_T3NK: Tensor, batch: Packed, bias: Bias | None, dropout: float, window: int | None
 ) -> Tensor:
-    """Our own kernel for training: the same tiles, with dropout and a gradient."""
+    """Run our own kernel for training: such tiles with dropout and a gradient."""
     from munjang.nn import cuda_training
 
     return cuda_training.attend(qkv_T3NK, *batch.bounds, batch.max_length, dropout)
@@ -79,7 +79,7 @@ def _varlen_takes_window() -> bool:
 
 
 def varlen(qkv_T3NK: Tensor, batch: Packed, bias: Bias | None, dropout: float, window: int | None) -> Tensor:
-    """Flash attention by cumulative lengths."""
+    """Run flash attention by cumulative lengths."""
     from torch.nn.attention.varlen import varlen_attn
 
     query_TNK, key_TNK, value_TNK = qkv_T3NK.unbind(1)
@@ -91,7 +91,7 @@ def varlen(qkv_T3NK: Tensor, batch: Packed, bias: Bias | None, dropout: float, w
 
 
 def jagged(qkv_T3NK: Tensor, batch: Packed, bias: Bias | None, dropout: float, window: int | None) -> Tensor:
-    """SDPA over a jagged nested tensor: memory-efficient attention by cumulative lengths, fp32 included."""
+    """Run SDPA over a jagged nested tensor: memory-efficient attention by cumulative lengths, in fp32 too."""
     starts_B, shortest, longest = batch.starts_B.long(), int(batch.lengths.min()), batch.max_length
 
     def nested(values_TNK: Tensor) -> Tensor:
@@ -106,7 +106,7 @@ def jagged(qkv_T3NK: Tensor, batch: Packed, bias: Bias | None, dropout: float, w
 
 
 def runs(qkv_T3NK: Tensor, batch: Packed, bias: Bias | None, dropout: float, window: int | None) -> Tensor:
-    """SDPA over each run of equally long texts, a rectangle by itself."""
+    """Run SDPA over each run of equally long texts, which is a rectangle."""
     heads, width = qkv_T3NK.shape[2:]
     parts = []
     for start, texts, length in batch.runs:
@@ -177,14 +177,14 @@ KERNELS: list[tuple[Kernel, Callable[[Demand], bool]]] = [
 
 
 def choose(need: Demand) -> Kernel:
-    """The first kernel of the table that can do all that is needed."""
+    """Return the first kernel of the table that meets the requirements."""
     return next(kernel for kernel, fits in KERNELS if fits(need))
 
 
 def attend(
     qkv_T3NK: Tensor, batch: Packed, bias: Bias | None = None, dropout: float = 0.0, window: int | None = None
 ) -> Tensor:
-    """Attention of every token to the tokens of its own text: [T, N, K]."""
+    """Compute the attention of every token to the tokens of its own text: [T, N, K]."""
     if not batch.num_tokens:
         return qkv_T3NK[:, 0]
     need = Demand(
@@ -195,7 +195,7 @@ def attend(
 
 
 def attend_one(qkv_T3NK: Tensor, num_tokens: int, bias: Callable[[int], Tensor] | None) -> Tensor:
-    """`attend` for one text on a CPU that is rounded up already: rows past `num_tokens` are not seen."""
+    """Compute `attend` for one text on a CPU, already padded: rows past `num_tokens` are masked."""
     query, key, value = qkv_T3NK.permute(1, 2, 0, 3)[:, None].unbind(0)
     mask = None if bias is None else bias(len(qkv_T3NK))[..., :num_tokens].to(query.dtype)
     seen = F.scaled_dot_product_attention(query, key[:, :, :num_tokens], value[:, :, :num_tokens], attn_mask=mask)

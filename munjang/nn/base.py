@@ -15,7 +15,7 @@ from munjang.text.packing import Packed
 
 
 class Network(Protocol):
-    """What the engine, the facades and training ask of a model; packed, static, ONNX and transformers ones have it."""
+    """The interface of a model: packed, static, ONNX and transformers networks implement it."""
 
     is_trainable: bool  # whether it can learn here
 
@@ -25,27 +25,27 @@ class Network(Protocol):
 
     @property
     def num_outputs(self) -> int:
-        """Columns of a result: components of a sentence vector, or labels of a pair."""
+        """The number of columns of a result: the dimension of a vector, or the labels of a pair."""
 
     @property
     def num_multiplied(self) -> int:
-        """Weights that every token is multiplied with: how much work a batch is."""
+        """The number of weights that every token is multiplied with, a measure of work."""
 
     @property
     def num_parameters(self) -> int:
-        """All weights."""
+        """The number of weights."""
 
     def digest(self) -> str:
         """Hash the weights and modules."""
 
     def to_compute(self, device: torch.device, dtype: torch.dtype) -> Self:
-        """Place the network on a device, in the form in which it is computed there."""
+        """Move the network to a device and prepare it for inference there."""
 
     def __call__(self, batch: Packed) -> Tensor:
         """Return one row per text or pair [B, R], in float32."""
 
     def modules(self) -> Iterator[nn.Module]:
-        """Iterate over the parts, as torch's modules do."""
+        """Iterate over the submodules, as torch's modules do."""
 
 
 class VectorNetwork(Network, Protocol):
@@ -56,18 +56,18 @@ class VectorNetwork(Network, Protocol):
 
     @property
     def is_unit(self) -> bool:
-        """Whether the vectors have unit length."""
+        """True if the vectors have unit length."""
 
     @property
     def module_names(self) -> list[str]:
-        """Modules behind the pooling, by name."""
+        """The names of the modules after pooling."""
 
     def raw(self, batch: Packed) -> Tensor:
-        """Return the vectors without a Normalize at the end."""
+        """Return the vectors before a final Normalize."""
 
 
 def weights_digest(network: nn.Module) -> str:
-    """Hash weights, modules and what else decides a module's result, which its `identity` says.
+    """Hash weights, modules and their `identity`, the settings that change a module's result.
 
     Weights count in bfloat16, so that an index made on a GPU fits the same model on a CPU, in float32.
     """

@@ -31,7 +31,7 @@ MOST, LEAST = 2.0**40, 2.0**-40  # sums beyond these: scores of more than 27, fo
 
 @dataclass
 class Part:
-    """Texts of about one length: (first token, place in the block, texts, length) of each run of equal ones."""
+    """Texts of similar length, as runs of equal ones: (first token, first row in the block, texts, length)."""
 
     length: int
     texts: int = 0
@@ -39,7 +39,7 @@ class Part:
 
 
 def parts_of(batch: Packed) -> list[Part]:
-    """A batch cut into blocks."""
+    """Cut a batch into blocks."""
     parts: list[Part] = []
     for start, texts, length in batch.runs:
         rounded = -(-length // STEP) * STEP
@@ -55,7 +55,7 @@ def parts_of(batch: Packed) -> list[Part]:
 
 
 def attend(qkv_T3NK: Tensor, batch: Packed, bias: Callable[[int], Tensor] | None) -> Tensor:
-    """Attention of every token to its own text: [T, N, K]."""
+    """Compute the attention of every token to its own text: [T, N, K]."""
     seen_TNK = torch.empty_like(qkv_T3NK[:, 0], memory_format=torch.contiguous_format)
     heads, width = seen_TNK.shape[1:]
     for part in parts_of(batch):
@@ -81,7 +81,7 @@ def attend(qkv_T3NK: Tensor, batch: Packed, bias: Callable[[int], Tensor] | None
 
 
 def attend_one(qkv_T3NK: Tensor, num_tokens: int, bias: Callable[[int], Tensor] | None) -> Tensor:
-    """The same for one text, rounded up already by other steps; to the bit, as its length here is that in a block."""
+    """Compute `attend` for one text, already padded; equal to the bit, as the length is that in a block."""
     rows, width = len(qkv_T3NK), qkv_T3NK.shape[3]
     length = -(-num_tokens // STEP) * STEP
     given = F.pad(qkv_T3NK, (0, 0, 0, 0, 0, 0, 0, length - rows))  # or cut, if that is less than nothing
@@ -99,12 +99,12 @@ def attend_one(qkv_T3NK: Tensor, num_tokens: int, bias: Callable[[int], Tensor] 
 
 
 def _plainly(qkv_T3NK: Tensor, bias: Callable[[int], Tensor] | None) -> Tensor:
-    """One text by torch's own attention, in fp32."""
+    """Compute one text by torch's own attention, in fp32."""
     return attention.attend_one(qkv_T3NK.float(), len(qkv_T3NK), bias).to(qkv_T3NK.dtype)
 
 
 def _weights(query: Tensor, key: Tensor, bias: Tensor | None) -> Tensor:
-    """Powers of the scores, which do not add up to one: [B * N, L, L]."""
+    """Return powers of the scores, not yet divided by their sum: [B * N, L, L]."""
     matrices, length, width = query.shape
     none = query.new_empty(1, 1, 1).expand(matrices, length, length)
     scores = torch.baddbmm(none, query, key.mT, beta=0, alpha=math.log2(math.e) / math.sqrt(width))
@@ -114,13 +114,13 @@ def _weights(query: Tensor, key: Tensor, bias: Tensor | None) -> Tensor:
 
 
 def _are_fit(counts: Tensor) -> bool:
-    """Whether the sums of weights say that no score was too large; decided for each text by its own."""
+    """Return whether no score was too large, as the sums of weights show."""
     low, high = counts.aminmax()
     return float(low) > LEAST and float(high) < MOST
 
 
 def _gathered(qkv_T3NK: Tensor, part: Part) -> tuple[Tensor, Tensor]:
-    """Queries and keys [2, B, N, L, K], and values with a column that counts."""
+    """Gather queries and keys [2, B, N, L, K], and values with a column of ones for the sums."""
     heads, width = qkv_T3NK.shape[2:]
     rounded = 1 << (part.texts - 1).bit_length()
     query_key = qkv_T3NK.new_empty(2, rounded, heads, part.length, width)

@@ -14,17 +14,17 @@ WITHOUT_BF16 = WITHOUT_VNNI | {"AVX512_CORE_VNNI"}
 
 
 def has_vnni() -> bool:
-    """Whether 8-bit products are added in 32 bits. AVX-VNNI without AVX-512 counts as none, which is safe."""
+    """Return whether 8-bit products are added in 32 bits. AVX-VNNI without AVX-512 counts as no, which is safe."""
     return torch.cpu._is_vnni_supported() and _allowed_isa() not in WITHOUT_VNNI
 
 
 def has_bf16() -> bool:
-    """Whether this CPU multiplies bf16 numbers by itself, and this torch lets it."""
+    """Return whether this CPU has bf16 products and this torch uses them."""
     return torch.cpu._is_avx512_bf16_supported() and can_pack(torch.bfloat16)
 
 
 def can_pack(dtype: torch.dtype) -> bool:
-    """Whether this torch and CPU have oneDNN's operators on prepacked weights of a dtype."""
+    """Return whether this torch and CPU have oneDNN's operators on prepacked weights of a dtype."""
     if not torch._C._has_mkldnn or not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
         return False
     if dtype == torch.int8:

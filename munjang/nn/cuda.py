@@ -32,7 +32,7 @@ def _attend(
     size: tl.constexpr,
     step: tl.constexpr,
 ):
-    """`size` neighbouring tokens of one head, whatever texts they are of; `step` keys at a time, of the same text."""
+    """Attend from `size` neighbouring tokens of one head, of any texts, to `step` keys of the same text at a time."""
     first = tl.program_id(0) * size
     head = tl.program_id(1)
     query_at = first + tl.arange(0, size)
@@ -155,7 +155,7 @@ def _embed_norm(
 def attend(
     qkv_T3NK: Tensor, begin_T: Tensor, end_T: Tensor, bias_NR: Tensor | None = None, window: int | None = None
 ) -> Tensor:
-    """Attention within each text: [T, N, K]. `bias_NR`: by distance (query minus key), from -R//2 to R//2."""
+    """Attend within each text: [T, N, K]. `bias_NR`: by distance (query minus key), from -R//2 to R//2."""
     num_tokens, _, num_heads, width = qkv_T3NK.shape
     out_TNK = torch.empty_like(qkv_T3NK[:, 0])
     size, step, warps = TILE
@@ -169,7 +169,7 @@ def attend(
 
 
 def add_norm(x_TD: Tensor, onto_TD: Tensor, norm: nn.LayerNorm) -> Tensor:
-    """The norm of a sum, in one pass."""
+    """Compute the norm of a sum in one pass."""
     num_rows, width = x_TD.shape
     out_TD = torch.empty_like(x_TD)
     _add_norm[(triton.cdiv(num_rows, ROWS),)](
@@ -187,7 +187,7 @@ def embed_norm(
     offset: int,
     norm: nn.LayerNorm,
 ) -> Tensor:
-    """Word, position and segment embeddings added up and normed, in one pass."""
+    """Add word, position and segment embeddings and normalize the sum in one pass."""
     word, position, segment = tables
     num_rows, width = len(ids_T), word.weight.shape[1]
     out_TD = torch.empty(num_rows, width, dtype=word.weight.dtype, device=ids_T.device)

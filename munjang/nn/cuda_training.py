@@ -21,7 +21,7 @@ PROGRAMS = 528  # that share the rows of a norm's gradient: four for each multip
 
 @triton.jit
 def _is_kept(seed, head, query_at, key_at, begin, span, share):
-    """Dropout of a tile of attention weights, the same whenever it is asked for."""
+    """Draw the dropout of a tile of attention weights; the same seed gives the same mask."""
     place = query_at[:, None] * span + (key_at[None, :] - begin[:, None])
     return tl.rand(seed + head, place) >= share
 
@@ -44,7 +44,7 @@ def _forward(
     size: tl.constexpr,
     step: tl.constexpr,
 ):
-    """`size` neighbouring queries of one head, whatever texts they are of; `step` keys at a time, of the same texts."""
+    """Attend from `size` neighbouring queries of one head, of any texts, to `step` keys of these texts at a time."""
     first = tl.program_id(0) * size
     head = tl.program_id(1)
     query_at = first + tl.arange(0, size)
@@ -105,7 +105,7 @@ def _backward_queries(
     size: tl.constexpr,
     step: tl.constexpr,
 ):
-    """The gradient of a tile of queries; leaves slope times output of each behind for the keys."""
+    """Compute the gradient of a tile of queries; store slope times output of each for the keys."""
     first = tl.program_id(0) * size
     head = tl.program_id(1)
     query_at = first + tl.arange(0, size)
@@ -164,7 +164,7 @@ def _backward_keys(
     size: tl.constexpr,
     step: tl.constexpr,
 ):
-    """The gradients of a tile of keys and their values."""
+    """Compute the gradients of a tile of keys and their values."""
     first = tl.program_id(0) * size
     head = tl.program_id(1)
     key_at = first + tl.arange(0, size)
@@ -269,7 +269,7 @@ def _add_norm_backward(
     rows: tl.constexpr,
     block: tl.constexpr,
 ):
-    """Every program takes each `programs`-th group of rows, and keeps its own sums for weight and bias."""
+    """Compute every `programs`-th group of rows, with sums for weight and bias of its own."""
     program = tl.program_id(0)
     at = tl.arange(0, block)
     is_column = at < width
@@ -334,7 +334,7 @@ class Attend(torch.autograd.Function):
 
 
 class AddNorm(torch.autograd.Function):
-    """The norm of a residual and what is added to it, after dropout."""
+    """The norm of a residual plus an update that goes through dropout."""
 
     @staticmethod
     def forward(
@@ -377,18 +377,18 @@ class AddNorm(torch.autograd.Function):
 
 
 def seed_from_torch() -> int:
-    """From torch's generator on the host: repeated with it, and nothing waits for the device."""
+    """Draw a seed from torch's generator on the host: reproducible, and without waiting for the device."""
     return int(torch.randint(2**31 - 64, ()))
 
 
 def attend(qkv_T3NK: Tensor, begin_T: Tensor, end_T: Tensor, max_length: int, dropout: float) -> Tensor:
-    """Attention within each text, with a gradient: [T, N, K]."""
+    """Attend within each text, with a gradient: [T, N, K]."""
     found: Tensor = Attend.apply(qkv_T3NK.contiguous(), begin_T, end_T, max_length, dropout)
     return found
 
 
 def add_norm(x_TD: Tensor, onto_TD: Tensor, norm: nn.LayerNorm, dropout: float) -> Tensor:
-    """The norm of a sum whose first part goes through dropout, with a gradient, in one pass."""
+    """Compute the norm of a sum in one pass, with a gradient; its first part goes through dropout."""
     found: Tensor = AddNorm.apply(
         x_TD.contiguous(), onto_TD.to(x_TD.dtype).contiguous(), norm.weight, norm.bias, norm.eps, dropout
     )

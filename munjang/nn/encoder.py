@@ -77,7 +77,7 @@ class Architecture:
 
 
 class Embeddings(nn.Module):
-    """Ids to vectors: word + position + segment, norm, and a projection where the embeddings are narrower."""
+    """The sum of word, position and segment vectors, a norm, and a projection if they are narrower than the layers."""
 
     def __init__(self, shape: Architecture) -> None:
         super().__init__()
@@ -111,7 +111,7 @@ class Embeddings(nn.Module):
 
 
 class Block(nn.Module):
-    """One layer: attention and a feed-forward part, each with its residual and norm."""
+    """A layer: attention and a feed-forward part, each with its residual and norm."""
 
     def __init__(self, shape: Architecture, has_attention_norm: bool = True) -> None:
         super().__init__()
@@ -166,7 +166,7 @@ class Block(nn.Module):
         return self.qkv, self.out, self.up, self.down
 
     def lone(self, x_TD: Tensor, num_tokens: int, bias: Bias | None) -> Tensor:
-        """`forward` for one text in prepacked weights; T is rounded up already, rows past `num_tokens` are not seen."""
+        """Compute `forward` for one text with prepacked weights; rows past `num_tokens` are padding and masked."""
         if layer.has_static_scales(self):
             return layer.lone(self, x_TD, num_tokens, bias)
         seen_TNK = attend_one(self.qkv.product(x_TD).view(len(x_TD), 3, self.shape.num_heads, -1), num_tokens, bias)
@@ -175,7 +175,7 @@ class Block(nn.Module):
 
 
 class TokenEncoder(nn.Module):
-    """Base of what turns a packed batch into token vectors [T, D], whoever computes it."""
+    """The base of all encoders, which turn a packed batch into token vectors [T, D]."""
 
     engine = "munjang (packed)"  # who computes it, for people
     is_exported = False  # a graph without weights that could be saved or trained
@@ -183,50 +183,50 @@ class TokenEncoder(nn.Module):
 
     @property
     def own(self) -> "Encoder | None":
-        """Itself, where it is our packed encoder, whose layers can be trained, cut and measured."""
+        """Itself if it is our packed encoder, whose layers can be trained, removed and measured; else None."""
         return None
 
     @property
     def width(self) -> int:
-        """Components of a token vector."""
+        """The dimension of a token vector."""
         raise NotImplementedError
 
     @property
     def vocab_size(self) -> int:
-        """Rows of the embedding table."""
+        """The number of rows of the embedding table."""
         raise NotImplementedError
 
     @property
     def table(self) -> nn.Embedding | None:
-        """The embedding table, where it can be exchanged."""
+        """The embedding table, if it can be replaced; else None."""
         return None
 
     def put_table(self, table: nn.Embedding) -> None:
-        """Exchange the embedding table for one with another vocabulary."""
+        """Replace the embedding table by that of another vocabulary."""
         raise NotImplementedError
 
     @property
     def max_tokens(self) -> int | None:
-        """Longest text that the positions allow; None: any."""
+        """The longest text that the positions allow; None: no limit."""
         return None
 
     @property
     def uncounted_id(self) -> int | None:
-        """Token that takes up no position (RoBERTa's padding); None: every token takes one."""
+        """The token without a position of its own (RoBERTa's padding); None: every token has one."""
         return None
 
     @property
     def num_parameters(self) -> int:
-        """Count all weights."""
+        """The number of weights."""
         return sum(parameter.numel() for parameter in self.parameters())
 
     def facts(self) -> dict[str, object]:
-        """Return what `info` shows of this encoder and of no other."""
+        """Return facts for `info` that only this kind of encoder has."""
         return {}
 
 
 class Encoder(TokenEncoder):
-    """Packed ids to one vector per token."""
+    """An encoder from packed ids to one vector per token."""
 
     ends: tuple[Sequence[int], Sequence[int]] = ((), ())  # ids before and behind every text, where they are known
 
@@ -271,7 +271,7 @@ class Encoder(TokenEncoder):
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """What decides the result beside the weights."""
+        """The settings that change the result, apart from the weights."""
         shape = self.shape
         sizes = (shape.num_heads, shape.activation, shape.norm_eps, shape.shared, shape.pad_id)
         return (*sizes, shape.rotary_bases, shape.windows)
@@ -280,11 +280,11 @@ class Encoder(TokenEncoder):
         return {"layers": self.shape.num_layers, "width": self.shape.width, "heads": self.shape.num_heads}
 
     def forward(self, batch: Packed) -> Tensor:
-        """Token vectors [T, D] of the last layer."""
+        """Return the token vectors [T, D] of the last layer."""
         return self._lone(batch) if self._is_lone(batch) else self.layers(batch)[-1]
 
     def _is_lone(self, batch: Packed) -> bool:
-        """Whether this is one text for prepacked weights, and a network without ModernBERT's parts."""
+        """Return whether this is one text, with prepacked weights and without ModernBERT's parts."""
         shape = self.shape
         has_more = shape.is_pre_norm or shape.has_gate or shape.rotary_bases or shape.windows
         if len(batch.lengths) != 1 or not 0 < batch.num_tokens <= BLOCK or has_more or torch.is_grad_enabled():
@@ -292,7 +292,7 @@ class Encoder(TokenEncoder):
         return all(cast(Block, block).is_prepacked for block in self.blocks)
 
     def _lone(self, batch: Packed) -> Tensor:
-        """Rounded up once instead of in every product: of a short text a third of the time was between the products."""
+        """Pad once instead of in every product, between which a short text spends a third of its time."""
         num_tokens, x_TD = batch.num_tokens, round_up(self.embeddings(batch))
         bias = None if self.relative is None else RelativeBias(self.relative)
         for block in self.order:
@@ -300,14 +300,14 @@ class Encoder(TokenEncoder):
         return x_TD[:num_tokens]
 
     def layers(self, batch: Packed) -> list[Tensor]:
-        """Token vectors after the embeddings and after every layer."""
+        """Return the token vectors after the embeddings and after every layer."""
         states = [self.embeddings(batch)]
         for step in self.steps(batch):
             states.append(step(states[-1]))
         return states
 
     def steps(self, batch: Packed) -> list[Callable[[Tensor], Tensor]]:
-        """Each layer as a function of the token vectors that come into it; a final norm belongs to the last one."""
+        """Return each layer as a function of its input token vectors; a final norm belongs to the last one."""
         shape = self.shape
         bias = None if self.relative is None else RelativeBias(self.relative)
         tables = {base: rotary_table(base, shape.width // shape.num_heads, batch) for base in set(shape.rotary_bases)}
@@ -331,7 +331,7 @@ class RelativeBias:
         self.known: dict[int, Tensor] = {}
 
     def by_distance(self, reach: int) -> Tensor:
-        """For query minus key from -reach to reach: [N, 2 * reach + 1]."""
+        """Return the bias by distance (query minus key) from -reach to reach: [N, 2 * reach + 1]."""
         half, exact = 16, 8  # transformers takes 32 buckets whatever config.json says, so trained weights mean that
         distance = torch.arange(-reach, reach + 1, device=self.table.weight.device)  # positive looks back
         far = distance.abs()
@@ -341,7 +341,7 @@ class RelativeBias:
         return bias.t().contiguous()
 
     def __call__(self, length: int) -> Tensor:
-        """For all pairs of a text: [1, N, L, L]."""
+        """Return the bias of all pairs of tokens in a text: [1, N, L, L]."""
         if length not in self.known:
             place = torch.arange(length, device=self.table.weight.device)
             self.known[length] = self.by_distance(length - 1)[:, place[:, None] - place[None, :] + length - 1][None]
@@ -349,7 +349,7 @@ class RelativeBias:
 
 
 def rotary_table(base: float, width: int, batch: Packed) -> Tensor:
-    """Cosine and sine of every token's position: [2, T, 1, K]."""
+    """Return cosine and sine of every token's position: [2, T, 1, K]."""
     frequency_K = base ** -(torch.arange(0, width, 2, device=batch.positions_T.device).float() / width)
     angle_TK = batch.positions_T[:, None].float() * frequency_K
     angle_TK = torch.cat([angle_TK, angle_TK], dim=-1)
@@ -357,7 +357,7 @@ def rotary_table(base: float, width: int, batch: Packed) -> Tensor:
 
 
 def rotate(qkv_T3NK: Tensor, rotary: Tensor) -> Tensor:
-    """Queries and keys turned by their position; values stay. In fp32: bf16 angles lose long distances."""
+    """Rotate queries and keys by their position, in fp32: bf16 angles lose long distances."""
     cosine, sine = rotary[0, :, None], rotary[1, :, None]  # [T, 1, 1, K]
     turned = qkv_T3NK[:, :2].float()
     left, right = turned.chunk(2, dim=-1)

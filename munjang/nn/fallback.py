@@ -39,7 +39,7 @@ class TransformersModel(Rectangle):
         self.takes_types = "token_type_ids" in inspect.signature(model.forward).parameters
 
     def call(self, batch: Packed, **options: Any) -> tuple[Any, tuple[Tensor, Tensor]]:
-        """The model's output, and where in it each real token is: its row and its place there."""
+        """Return the model's output, and the row and column of each real token in it."""
         padded = self.pad(batch)
         mask_BL = padded.mask_BL
         mask_BL[mask_BL.sum(1) == 0, 0] = 1  # attention over nothing is NaN, and a text without tokens is scored too
@@ -58,7 +58,7 @@ class TransformersModel(Rectangle):
 
     @property
     def max_tokens(self) -> int | None:
-        """How long a text may be where positions are a table: longer ones would fall off its end."""
+        """The longest text that a table of positions allows; None: there is no table."""
         limits = []
         for name, module in self.model.named_modules():
             is_position = any(
@@ -76,7 +76,7 @@ class TransformersModel(Rectangle):
 
 
 class TransformersEncoder(TransformersModel):
-    """Packed ids to token vectors [T, D]."""
+    """A transformers encoder from packed ids to token vectors [T, D]."""
 
     def forward(self, batch: Packed) -> Tensor:
         if not batch.num_tokens:
@@ -87,7 +87,7 @@ class TransformersEncoder(TransformersModel):
 
 
 class TransformersClassifier(TransformersModel):
-    """Packed pairs to logits [B, C]."""
+    """A transformers classifier from packed pairs to logits [B, C]."""
 
     is_trainable = False  # its head is not ours
 
@@ -101,17 +101,17 @@ class TransformersClassifier(TransformersModel):
 
     @property
     def encoder(self) -> TransformersModel:
-        """Itself: transformers keeps the head inside."""
+        """The model itself, as transformers keeps the head inside."""
         return self
 
     @property
     def num_outputs(self) -> int:
-        """Labels of a pair."""
+        """The number of labels of a pair."""
         return int(self.model.config.num_labels)  # type: ignore[union-attr, arg-type]  # transformers' attribute
 
     @property
     def num_multiplied(self) -> int:
-        """Weights that every token is multiplied with."""
+        """The number of weights that every token is multiplied with."""
         return num_multiplied(self)
 
     def digest(self) -> str:
@@ -124,7 +124,7 @@ class TransformersClassifier(TransformersModel):
 
 
 class CausalScorer(TransformersClassifier):
-    """A decoder that answers with a word: the logit of `yes` behind the last token, less that of `no` if given."""
+    """A decoder that answers with a word: the logit of `yes` after the last token, minus that of `no` if set."""
 
     def __init__(self, model: nn.Module, pad_id: int, yes: int, no: int | None) -> None:
         super().__init__(model, pad_id)
@@ -136,7 +136,7 @@ class CausalScorer(TransformersClassifier):
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """What decides the result beside the weights."""
+        """The settings that change the result, apart from the weights."""
         return (self.yes, self.no)
 
     def forward(self, batch: Packed) -> Tensor:
@@ -150,7 +150,7 @@ class CausalScorer(TransformersClassifier):
 
 
 def load(folder: Path, task: str, model_type: str, overrides: Mapping[str, Any]) -> nn.Module:
-    """The transformers model of a folder; `task` is one of its Auto classes, `overrides` go over config.json."""
+    """Load a transformers model; `task` is one of the Auto classes, `overrides` replace values of config.json."""
     try:
         import transformers
     except ImportError as error:

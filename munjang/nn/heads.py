@@ -40,7 +40,7 @@ ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
 
 
 def activation(path: object) -> nn.Module:
-    """The activation that a checkpoint names by its path in torch, such as `torch.nn.modules.activation.Sigmoid`."""
+    """Return the activation of a path in torch, such as `torch.nn.modules.activation.Sigmoid`."""
     parts = path.split(".") if isinstance(path, str) else [""]
     known = parts[:2] == ["torch", "nn"] or len(parts) == 1
     if not known or parts[-1] not in ACTIVATIONS:
@@ -52,12 +52,12 @@ def activation(path: object) -> nn.Module:
 
 
 def path_of(module: Callable[[Tensor], Tensor]) -> str:
-    """How sentence-transformers writes an activation down."""
+    """Return the path under which sentence-transformers saves an activation."""
     return f"{type(module).__module__}.{type(module).__qualname__}"
 
 
 class Dense(nn.Module):
-    """A linear layer and its activation over sentence vectors, plus the vector itself where it has a residual."""
+    """A linear layer and an activation over sentence vectors, with an optional residual."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Dense(nn.Module):
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """What decides the result beside the weights."""
+        """The settings that change the result, apart from the weights."""
         return (self.has_residual,)
 
     def forward(self, vectors_BD: Tensor) -> Tensor:
@@ -86,7 +86,7 @@ class Dense(nn.Module):
 
 
 class Normalize(nn.Module):
-    """Unit length."""
+    """A module that scales vectors to unit length."""
 
     def forward(self, vectors_BD: Tensor) -> Tensor:
         return F.normalize(vectors_BD.float(), dim=-1)
@@ -106,7 +106,7 @@ class LayerNorm(nn.Module):
 
 @dataclass(frozen=True)
 class HeadShape:
-    """A classification head: pool, dense, activation, (norm), projection, with dropout where the family has it."""
+    """The shape of a classification head: pooling, dense, activation, (norm), projection, and dropout."""
 
     width: int
     num_labels: int
@@ -121,7 +121,7 @@ class HeadShape:
 
 
 class ClassificationHead(nn.Module):
-    """Token vectors to one row of logits per text."""
+    """A head from token vectors to one row of logits per text."""
 
     def __init__(self, shape: HeadShape) -> None:
         super().__init__()
@@ -133,12 +133,12 @@ class ClassificationHead(nn.Module):
 
     @property
     def num_labels(self) -> int:
-        """Columns of the logits."""
+        """The number of columns of the logits."""
         return self.shape.num_labels
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """What decides the result beside the weights."""
+        """The settings that change the result, apart from the weights."""
         return (self.shape.pooling,)
 
     def forward(self, tokens_TD: Tensor, batch: Packed) -> Tensor:
@@ -152,13 +152,13 @@ class ClassificationHead(nn.Module):
 
 
 def scale_of(function: Callable[[Tensor], Tensor]) -> str:
-    """What a score means after an activation: `sigmoid` lies between 0 and 1, `logit` anywhere, `custom` who knows."""
+    """Return the scale of an activation's scores: `sigmoid` (0 to 1), `logit` (any number), its name or `custom`."""
     name = type(function).__name__.lower() if isinstance(function, nn.Module) else "custom"
     return "logit" if name == "identity" else name
 
 
 def check_weight(what: str, tensor: Tensor, is_float: bool = True) -> None:
-    """Refuse what would turn every vector into NaN or noise. `is_float` False: whole numbers may be meant."""
+    """Refuse weights that would turn vectors into NaN or noise. `is_float` False: integers are allowed."""
     if is_float and (not tensor.is_floating_point() or tensor.layout is not torch.strided):
         raise UnsupportedModel(f"{what} is stored as {tensor.dtype}, {tensor.layout}; get the model in plain floats.")
     if tensor.is_floating_point():

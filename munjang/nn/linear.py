@@ -19,10 +19,10 @@ STEPS = ((32, 2), (64, 8), (128, 16), (BLOCK, 32))  # up to so many rows, to a m
 
 
 class Packing(Protocol):
-    """Weights laid out for this CPU: at most BLOCK rows in, the same rows out."""
+    """Weights prepacked for this CPU; a call takes at most MAX_ROWS rows."""
 
     def __call__(self, x_TD: Tensor, activation: Activation | None, out_TN: Tensor | None) -> Tensor:
-        """The product, with an activation behind it, into `out_TN` if given."""
+        """Compute the product and the activation, into `out_TN` if given."""
 
 
 class Linear(nn.Linear):
@@ -37,7 +37,7 @@ class Linear(nn.Linear):
         return super().train(mode)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> "Linear":
-        """Another device or dtype: the prepacked weights are no longer those of the layer."""
+        """Change device or dtype, and drop the prepacked weights, which do not follow."""
         self.prepacked = None
         return super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
 
@@ -46,11 +46,11 @@ class Linear(nn.Linear):
         super()._load_from_state_dict(*given)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Copies and pickles are without the prepacked weights, which torch can't copy."""
+        """Leave the prepacked weights out of copies and pickles: torch can't copy them."""
         return {name: value for name, value in self.__dict__.items() if name != "prepacked"}
 
     def forward(self, x_TD: Tensor, activation: Activation | None = None) -> Tensor:
-        """The linear map, with an activation behind it if given."""
+        """Compute the linear layer, followed by an activation if given."""
         if torch.is_grad_enabled() or not len(x_TD):
             return self._plain(x_TD, activation)
         if self.prepacked is None:
@@ -68,7 +68,7 @@ class Linear(nn.Linear):
         return out
 
     def product(self, x_TD: Tensor, activation: Activation | None = None) -> Tensor:
-        """`forward` without its questions: prepacked weights, no gradient, a number of rows that oneDNN knows."""
+        """Compute `forward` without its checks: prepacked weights, no gradient, padded rows."""
         assert self.prepacked is not None
         return self.prepacked(x_TD, activation, None)
 
@@ -78,7 +78,7 @@ class Linear(nn.Linear):
 
 
 def _rounded(packed: Packing, x_TD: Tensor, activation: Activation | None, out_TN: Tensor | None = None) -> Tensor:
-    """At most BLOCK rows, rounded up to a size that oneDNN knows; what is given there is not looked at."""
+    """Compute at most MAX_ROWS rows, padded to a number of rows that oneDNN has a kernel for."""
     padded_TD = round_up(x_TD)
     if padded_TD is x_TD:
         return packed(x_TD, activation, out_TN)
@@ -87,7 +87,7 @@ def _rounded(packed: Packing, x_TD: Tensor, activation: Activation | None, out_T
 
 
 def round_up(x_TD: Tensor) -> Tensor:
-    """At most BLOCK rows, and zeros up to a number of rows that oneDNN knows."""
+    """Pad at most MAX_ROWS rows with zeros to a number of rows that oneDNN has a kernel for."""
     rows = len(x_TD)
     spare = -rows % next(step for most, step in STEPS if rows <= most)
     return F.pad(x_TD, (0, 0, 0, spare)) if spare else x_TD

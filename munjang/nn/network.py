@@ -20,7 +20,7 @@ from munjang.text.packing import Packed
 
 
 class StaticEncoder(TokenEncoder):
-    """Token embeddings without a network (model2vec, StaticEmbedding): a look-up."""
+    """A table of token vectors without layers (model2vec, StaticEmbedding)."""
 
     is_static = True
 
@@ -49,7 +49,7 @@ class StaticEncoder(TokenEncoder):
 
 
 class EncoderNetwork(nn.Module):
-    """Base of the networks that put something behind an encoder."""
+    """The base of networks that consist of an encoder and a head."""
 
     is_trainable = True
     includes_prompt = True  # whether pooling reads a prompt's tokens too
@@ -60,12 +60,12 @@ class EncoderNetwork(nn.Module):
 
     @property
     def num_multiplied(self) -> int:
-        """Weights that every token is multiplied with."""
+        """The number of weights that every token is multiplied with."""
         return num_multiplied(self)
 
     @property
     def num_parameters(self) -> int:
-        """All weights."""
+        """The number of weights."""
         return sum(parameter.numel() for parameter in self.parameters())
 
     def digest(self) -> str:
@@ -73,7 +73,7 @@ class EncoderNetwork(nn.Module):
         return weights_digest(self)
 
     def place_encoder(self, device: torch.device, dtype: torch.dtype) -> None:
-        """Move the encoder to a device, in the form in which it is computed there."""
+        """Move the encoder to a device and prepare it for inference there."""
         if dtype == torch.int8:
             prepack_exact(self.encoder.to(device, torch.float32))  # for the sample, and for layers that stay exact
             int8.prepack(self.encoder)
@@ -82,7 +82,7 @@ class EncoderNetwork(nn.Module):
 
 
 class SentenceNetwork(EncoderNetwork):
-    """Encoder, pooling, and what follows it: one vector per text, in fp32."""
+    """An encoder, pooling and the modules after it: one vector per text, in fp32."""
 
     def __init__(
         self, encoder: TokenEncoder, modes: Sequence[str], tail: Sequence[nn.Module], includes_prompt: bool = True
@@ -97,11 +97,11 @@ class SentenceNetwork(EncoderNetwork):
         return self.head(self.encoder(batch), batch)
 
     def raw(self, batch: Packed) -> Tensor:
-        """Return the vectors without a Normalize at the end."""
+        """Return the vectors before a final Normalize."""
         return self.head(self.encoder(batch), batch, is_raw=True)
 
     def head(self, tokens_TD: Tensor, batch: Packed, is_raw: bool = False) -> Tensor:
-        """Pool token vectors and run the modules behind; `is_raw` leaves a Normalize at the end out."""
+        """Pool token vectors and run the modules after it; `is_raw` skips a final Normalize."""
         vectors_BD = pooling.pool(tokens_TD, batch, self.modes)
         for place, module in enumerate(self.tail):
             if is_raw and place == len(self.tail) - 1 and isinstance(module, Normalize):
@@ -111,12 +111,12 @@ class SentenceNetwork(EncoderNetwork):
 
     @property
     def is_unit(self) -> bool:
-        """Whether the model's own vectors have unit length."""
+        """True if the model's own vectors have unit length."""
         return bool(self.tail) and isinstance(self.tail[-1], Normalize)
 
     @property
     def num_outputs(self) -> int:
-        """Components of a sentence vector."""
+        """The dimension of a sentence vector."""
         width = self.encoder.width * len(self.modes)
         for module in self.tail:
             width = module.linear.out_features if isinstance(module, Dense) else width
@@ -124,16 +124,16 @@ class SentenceNetwork(EncoderNetwork):
 
     @property
     def module_names(self) -> list[str]:
-        """Modules behind the pooling, by name."""
+        """The names of the modules after pooling."""
         return [type(module).__name__ for module in self.tail]
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """What decides the result beside the weights."""
+        """The settings that change the result, apart from the weights."""
         return (self.modes, self.includes_prompt)
 
     def to_compute(self, device: torch.device, dtype: torch.dtype) -> Self:
-        """Place the encoder on a device in `dtype`, pooling and what follows in fp32."""
+        """Move the encoder to a device in `dtype`, pooling and the modules after it in fp32."""
         self.eval().place_encoder(device, dtype)
         self.tail.to(device, torch.float32)
         prepack_exact(self.tail)
@@ -141,7 +141,7 @@ class SentenceNetwork(EncoderNetwork):
 
 
 class ModularHead(nn.Module):
-    """A cross-encoder's head put together from modules: pooling, then dense layers, the last one giving the scores."""
+    """A cross-encoder's head made of modules: pooling, then dense layers, the last of which gives the logits."""
 
     def __init__(self, modes: Sequence[str], layers: Sequence[nn.Module]) -> None:
         super().__init__()
@@ -150,14 +150,14 @@ class ModularHead(nn.Module):
 
     @property
     def num_labels(self) -> int:
-        """Columns of the logits."""
+        """The number of columns of the logits."""
         last = self.layers[-1]
         assert isinstance(last, Dense)
         return last.linear.out_features
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """What decides the result beside the weights."""
+        """The settings that change the result, apart from the weights."""
         return (self.modes,)
 
     def forward(self, tokens_TD: Tensor, batch: Packed) -> Tensor:
@@ -168,7 +168,7 @@ class ModularHead(nn.Module):
 
 
 def new_head(width: int, num_labels: int, dropout: float = 0.1) -> ModularHead:
-    """Our own head for a fresh cross-encoder: CLS, dropout, dense, GELU, dropout, projection."""
+    """Create our own head of a new cross-encoder: CLS, dropout, dense, GELU, dropout, projection."""
     layers = [Dense(width, width, activation=nn.GELU()), Dense(width, num_labels, activation=nn.Identity())]
     for layer in layers:
         nn.init.normal_(layer.linear.weight, std=0.02)
@@ -177,7 +177,7 @@ def new_head(width: int, num_labels: int, dropout: float = 0.1) -> ModularHead:
 
 
 class PairNetwork(EncoderNetwork):
-    """Encoder and head: one row of logits per pair, in fp32."""
+    """An encoder and a head: one row of logits per pair, in fp32."""
 
     def __init__(self, encoder: TokenEncoder, head: ClassificationHead | ModularHead) -> None:
         super().__init__(encoder)
@@ -185,7 +185,7 @@ class PairNetwork(EncoderNetwork):
 
     @property
     def num_outputs(self) -> int:
-        """Labels of a pair."""
+        """The number of labels of a pair."""
         return self.head.num_labels
 
     def forward(self, batch: Packed) -> Tensor:
@@ -193,7 +193,7 @@ class PairNetwork(EncoderNetwork):
         return logits_BC
 
     def to_compute(self, device: torch.device, dtype: torch.dtype) -> Self:
-        """Place the encoder on a device in `dtype`, the head in fp32."""
+        """Move the encoder to a device in `dtype`, the head in fp32."""
         self.eval().place_encoder(device, dtype)
         self.head.to(device, torch.float32)
         prepack_exact(self.head)
@@ -201,7 +201,7 @@ class PairNetwork(EncoderNetwork):
 
 
 def finish(vectors_BD: Tensor, truncate_dim: int | None, normalize: bool | None) -> Tensor:
-    """Leading components only (Matryoshka), then unit length if asked."""
+    """Keep the leading dimensions (Matryoshka), then scale to unit length if asked."""
     if truncate_dim is not None:
         vectors_BD = vectors_BD[:, :truncate_dim]
     return F.normalize(vectors_BD, dim=-1) if normalize else vectors_BD

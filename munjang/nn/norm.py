@@ -10,22 +10,22 @@ from torch import Tensor, nn
 
 @cache
 def has_triton() -> bool:
-    """Whether our own GPU kernels can be compiled here: torch brings Triton with it for CUDA on Linux."""
+    """Return whether our own GPU kernels can be compiled: torch brings Triton for CUDA on Linux."""
     return find_spec("triton") is not None
 
 
 def is_half(x_TD: Tensor) -> bool:
-    """Whether our own GPU kernels can compute this: half precision."""
+    """Return whether our own GPU kernels can compute this: they take half precision."""
     return x_TD.is_cuda and x_TD.dtype in (torch.bfloat16, torch.float16) and len(x_TD) > 0 and has_triton()
 
 
 def is_fused(x_TD: Tensor) -> bool:
-    """Whether the kernels for inference compute this."""
+    """Return whether our kernels for inference compute this."""
     return is_half(x_TD) and not torch.is_grad_enabled()
 
 
 class Norm(nn.LayerNorm):
-    """nn.LayerNorm, of a sum if a second part is given; the first one then goes through dropout."""
+    """nn.LayerNorm, or the norm of a sum whose first part goes through dropout."""
 
     def forward(self, x_TD: Tensor, onto_TD: Tensor | None = None, dropout: float = 0.0) -> Tensor:
         if onto_TD is not None and is_half(x_TD):

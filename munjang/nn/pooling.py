@@ -22,16 +22,16 @@ Value = TypeVar("Value", Tensor, Node)
 
 
 class Texts(Generic[Value]):
-    """The tokens of a batch that count, and what poolings are made of; a text without tokens gives zeros."""
+    """The tokens of a batch that are pooled, with the operations of poolings; a text without tokens gives zeros."""
 
     @property
     def count(self) -> Value:
-        """Return the number of each text's tokens, at least 1: [B, 1]."""
+        """The number of each text's tokens, at least 1: [B, 1]."""
         raise NotImplementedError
 
     @property
     def places(self) -> Value:
-        """Return 1 for the first token of its text, 2 for the second, ..., one number for each token."""
+        """The place of each token in its text, from 1."""
         raise NotImplementedError
 
     def first(self) -> Value:

@@ -12,7 +12,7 @@ FUSED: dict[object, tuple[str, list[float], str]] = {F.gelu: ("gelu", [], "none"
 
 
 class Exact:
-    """fp32 or bf16 weights as oneDNN wants them: a tenth faster than MKL's sgemm, and GELU in the same pass."""
+    """The fp32 or bf16 weights, prepacked by oneDNN: a tenth faster than MKL's sgemm, with GELU in the same pass."""
 
     def __init__(self, linear: Linear) -> None:
         self.bias = linear.bias

@@ -14,7 +14,7 @@ from munjang.text.packing import Packed
 
 @dataclass(frozen=True)
 class Padded:
-    """A batch as a rectangle, and where in it each real token is: its row and its place there."""
+    """A padded batch, and the row and column of each real token in it."""
 
     ids_BL: Tensor
     mask_BL: Tensor  # 1 for a token, 0 for padding
@@ -23,7 +23,7 @@ class Padded:
 
 
 class Rectangle(TokenEncoder):
-    """A network over rectangles behind a packed batch. `used` and `slots` tell how much of its work was padding."""
+    """A network that pads packed batches; `used` and `slots` count how much of its work was padding."""
 
     def __init__(self, pad_id: int) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class Rectangle(TokenEncoder):
         self.used = self.slots = 0
 
     def pad(self, batch: Packed) -> Padded:
-        """The rectangle of a batch, counted."""
+        """Pad a batch and count its slots."""
         device = batch.ids_T.device
         lengths_B = torch.from_numpy(batch.lengths).to(device)
         shape = (len(batch.lengths), max(batch.max_length, 1))
@@ -50,7 +50,7 @@ class Rectangle(TokenEncoder):
 
     @property
     def waste(self) -> float:
-        """Share of all computed slots that were padding."""
+        """The share of padding in all computed slots."""
         return 1 - self.used / self.slots if self.slots else 0.0
 
     def facts(self) -> dict[str, object]:

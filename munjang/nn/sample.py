@@ -13,7 +13,7 @@ SAMPLE_TOKENS = 32
 def sample(
     encoder: Encoder, lengths: Sequence[int], has_ends: bool = False, num_distinct: Sequence[int | None] = ()
 ) -> Packed:
-    """Return random texts, always the same.
+    """Return random texts, equal in every call.
 
     `has_ends` puts what stands around every text around these too; `num_distinct` is how many different tokens the
     text of the same place is drawn from (None, and where it ends: from all).

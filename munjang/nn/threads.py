@@ -26,7 +26,7 @@ def apart(function: Callable[[], T]) -> T:
 
 @contextmanager
 def on_one_core() -> Iterator[None]:
-    """Leave the other cores alone: they have batches of their own, which this thread knows nothing of."""
+    """Keep work inside the block on one core, as the other cores have batches of their own."""
     _here.is_on_one_core = True
     try:
         yield
@@ -45,7 +45,7 @@ def lock_of(locks: dict[int, threading.Lock]) -> threading.Lock:
 
 
 def set_threads(number: int | None) -> None:
-    """Let torch use so many cores from this thread, and leave the setting of all others alone."""
+    """Set the number of cores that torch uses from this thread, and from no other thread."""
     if number is None:
         return
     with lock_of(_setting):

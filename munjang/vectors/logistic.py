@@ -21,7 +21,7 @@ MAX_FOLDED = 10_000  # rows; of more, one fold alone tells the costs apart
 
 @dataclass(frozen=True)
 class Classifier:
-    """Weights of a trained probe; two classes share one row of weights."""
+    """The weights of a trained probe; two classes share one row."""
 
     weights_CD: Tensor
     bias_C: Tensor

@@ -9,7 +9,7 @@ from munjang.nn.heads import HeadShape
 
 
 def read(config: Config) -> Architecture:
-    """As BERT, with embeddings that always pass through a projection."""
+    """Read the shape of ALBERT: BERT with a projection after the embeddings."""
     layers, groups = int(config["num_hidden_layers"]), int(config.get("num_hidden_groups", 1))
     inner = int(config.get("inner_group_num", 1))
     shape = bert.read({**config, "hidden_act": config.get("hidden_act", "gelu_new")})
@@ -27,7 +27,7 @@ def read(config: Config) -> Architecture:
 
 
 def names(shape: Architecture) -> Names:
-    """Our tensors under the names of AlbertModel."""
+    """Map our tensors to the names of AlbertModel."""
     table: Names = {
         "embeddings.word.weight": ("embeddings.word_embeddings.weight",),
         "embeddings.position.weight": ("embeddings.position_embeddings.weight",),
@@ -50,7 +50,7 @@ def names(shape: Architecture) -> Names:
 
 
 def read_head(config: Config) -> HeadShape:
-    """The pooler (dense, tanh), dropout, projection."""
+    """Read the head: pooler (dense, tanh), dropout, projection."""
     dropout = dropout_of(config, "classifier_dropout_prob")
     return HeadShape(config["hidden_size"], num_labels(config), "Tanh", dropout_out=dropout)
 

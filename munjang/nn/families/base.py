@@ -14,7 +14,7 @@ Names = dict[str, tuple[str, ...]]  # our parameter -> theirs; several are stack
 
 @dataclass(frozen=True)
 class Family:
-    """One line of the table in nn/families/__init__.py."""
+    """A row of the table in nn/families/__init__.py."""
 
     title: str  # as transformers spells its classes: BertModel, BertForSequenceClassification
     prefix: str  # in front of the encoder's tensors when a head was saved with it
@@ -25,31 +25,31 @@ class Family:
 
 
 def linear(ours: str, *theirs: str, bias: bool = True) -> Names:
-    """Names of a linear layer or a norm; several of theirs are one fused layer of ours."""
+    """Map a linear layer or norm to its names; several of theirs make one fused layer of ours."""
     parts = ("weight", "bias") if bias else ("weight",)
     return {f"{ours}.{part}": tuple(f"{name}.{part}" for name in theirs) for part in parts}
 
 
 def head_names(shape: HeadShape, names: Mapping[str, str]) -> Names:
-    """Names of a classification head's tensors."""
+    """Map the tensors of a classification head to their names."""
     parts = linear("dense", names["dense"], bias=shape.has_dense_bias) | linear("out", names["out"])
     return parts | (linear("norm", names["norm"], bias=shape.has_norm_bias) if shape.has_norm else {})
 
 
 def num_labels(config: Config) -> int:
-    """How many scores a head gives, as transformers counts them."""
+    """Return the number of labels, as transformers counts them."""
     if "id2label" in config:
         return len(config["id2label"])
     return int(config.get("num_labels", 2))
 
 
 def dropout_of(config: Config, *keys: str) -> float:
-    """The first of several settings that is given."""
+    """Return the first of several settings that config.json has."""
     return next((float(config[key]) for key in keys if config.get(key) is not None), 0.1)
 
 
 def refuse_decoders(config: Config) -> None:
-    """BERT-like folders can hold decoders and relative positions, which are other networks under the same name."""
+    """Refuse decoders and relative positions, other networks that BERT-like folders may hold."""
     if config.get("is_decoder") or config.get("add_cross_attention"):
         raise UnsupportedModel("This checkpoint is a decoder (is_decoder in config.json); only encoders are computed.")
     kind = config.get("position_embedding_type", "absolute")

@@ -8,7 +8,7 @@ from munjang.nn.heads import HeadShape
 
 
 def read(config: Config) -> Architecture:
-    """BERT and ELECTRA: positions from 0."""
+    """Read the shape of BERT or ELECTRA: positions count from 0."""
     refuse_decoders(config)
     dropout = dropout_of(config, "hidden_dropout_prob")
     width = int(config["hidden_size"])
@@ -33,14 +33,14 @@ def read(config: Config) -> Architecture:
 
 
 def read_roberta(config: Config) -> Architecture:
-    """RoBERTa: positions from pad + 1, so a text may be shorter than the table by that much."""
+    """Read the shape of RoBERTa: positions count from pad + 1, which shortens the longest text."""
     pad = int(config.get("pad_token_id", 1))
     shape = read(config)
     return replace(shape, pad_id=pad, max_tokens=shape.max_positions - pad - 1)
 
 
 def names(shape: Architecture) -> Names:
-    """Our tensors under the names of BertModel."""
+    """Map our tensors to the names of BertModel."""
     table: Names = {"embeddings.word.weight": ("embeddings.word_embeddings.weight",)}
     table["embeddings.position.weight"] = ("embeddings.position_embeddings.weight",)
     if shape.num_types:
@@ -61,19 +61,19 @@ def names(shape: Architecture) -> Names:
 
 
 def read_head(config: Config) -> HeadShape:
-    """BERT: the pooler (dense, tanh), dropout, projection."""
+    """Read BERT's head: pooler (dense, tanh), dropout, projection."""
     dropout = dropout_of(config, "classifier_dropout", "hidden_dropout_prob")
     return HeadShape(config["hidden_size"], num_labels(config), "Tanh", dropout_out=dropout)
 
 
 def read_roberta_head(config: Config) -> HeadShape:
-    """RoBERTa: dropout, dense, tanh, dropout, projection."""
+    """Read RoBERTa's head: dropout, dense, tanh, dropout, projection."""
     dropout = dropout_of(config, "classifier_dropout", "hidden_dropout_prob")
     return HeadShape(config["hidden_size"], num_labels(config), "Tanh", dropout, dropout)
 
 
 def read_electra_head(config: Config) -> HeadShape:
-    """ELECTRA: dropout, dense, GELU, dropout, projection, which is our own head too."""
+    """Read ELECTRA's head: dropout, dense, GELU, dropout, projection, as in our own head."""
     dropout = dropout_of(config, "classifier_dropout", "hidden_dropout_prob")
     return HeadShape(config["hidden_size"], num_labels(config), "GELU", dropout, dropout)
 

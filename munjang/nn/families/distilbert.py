@@ -6,7 +6,7 @@ from munjang.nn.heads import HeadShape
 
 
 def read(config: Config) -> Architecture:
-    """Its config.json has its own words for the usual things."""
+    """Read the shape of DistilBERT, whose config.json has key names of its own."""
     dropout = dropout_of(config, "dropout")
     return Architecture(
         vocab_size=config["vocab_size"],
@@ -25,7 +25,7 @@ def read(config: Config) -> Architecture:
 
 
 def names(shape: Architecture) -> Names:
-    """Our tensors under the names of DistilBertModel."""
+    """Map our tensors to the names of DistilBertModel."""
     table: Names = {
         "embeddings.word.weight": ("embeddings.word_embeddings.weight",),
         "embeddings.position.weight": ("embeddings.position_embeddings.weight",),
@@ -44,7 +44,7 @@ def names(shape: Architecture) -> Names:
 
 
 def read_head(config: Config) -> HeadShape:
-    """Dense, ReLU, dropout, projection."""
+    """Read the head: dense, ReLU, dropout, projection."""
     dropout = float(config.get("seq_classif_dropout", 0.2))
     return HeadShape(config["dim"], num_labels(config), "ReLU", dropout_out=dropout)
 

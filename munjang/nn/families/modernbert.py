@@ -8,7 +8,7 @@ HEAD_ACTIVATIONS = {"gelu": "GELU", "relu": "ReLU", "silu": "SiLU", "tanh": "Tan
 
 
 def read(config: Config) -> Architecture:
-    """Every third layer sees the whole text, the others a window; each kind has its own rotary base."""
+    """Read the shape of ModernBERT: global and local layers, each kind with a rotary base of its own."""
     layers = int(config["num_hidden_layers"])
     every = int(config.get("global_attn_every_n_layers", 3))
     kinds = config.get("layer_types") or ["sliding_attention" if i % every else "full_attention" for i in range(layers)]
@@ -47,7 +47,7 @@ def read(config: Config) -> Architecture:
 
 
 def names(shape: Architecture) -> Names:
-    """Our tensors under the names of ModernBertModel, which fuses query, key and value as we do."""
+    """Map our tensors to the names of ModernBertModel, which fuses query, key and value as we do."""
     table: Names = {"embeddings.word.weight": ("embeddings.tok_embeddings.weight",)}
     table |= linear("embeddings.norm", "embeddings.norm", bias=shape.has_norm_bias)
     for layer in range(shape.num_layers):
@@ -63,7 +63,7 @@ def names(shape: Architecture) -> Names:
 
 
 def read_head(config: Config) -> HeadShape:
-    """Dense, activation, norm, dropout, projection, over CLS or the mean."""
+    """Read the head: dense, activation, norm, dropout, projection, over CLS or the mean."""
     return HeadShape(
         config["hidden_size"],
         num_labels(config),

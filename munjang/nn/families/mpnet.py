@@ -8,13 +8,13 @@ from munjang.nn.families.base import Config, Family, Names, linear
 
 
 def read(config: Config) -> Architecture:
-    """Positions as RoBERTa counts them, from a padding id that MPNet fixes at 1."""
+    """Read the shape of MPNet: positions as in RoBERTa, from a padding id fixed at 1."""
     shape = bert.read_roberta({**config, "pad_token_id": 1})
     return replace(shape, num_types=0, num_buckets=config.get("relative_attention_num_buckets", 32))
 
 
 def names(shape: Architecture) -> Names:
-    """Our tensors under the names of MPNetModel."""
+    """Map our tensors to the names of MPNetModel."""
     table: Names = {
         "embeddings.word.weight": ("embeddings.word_embeddings.weight",),
         "embeddings.position.weight": ("embeddings.position_embeddings.weight",),

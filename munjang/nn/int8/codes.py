@@ -14,7 +14,7 @@ def in_codes(x_TD: Tensor, step: float, zero: int) -> Tensor:
 
 
 def hush() -> None:
-    """Trigger torch's one-time deprecation warning of its rounding while it is suppressed."""
+    """Silence torch's one-time deprecation warning of its rounding, by triggering it while it is suppressed."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         in_codes(torch.zeros(1, 1), 1.0, 0)

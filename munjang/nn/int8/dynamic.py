@@ -26,14 +26,14 @@ DEPTHS |= dict.fromkeys(("gelu_new", "gelu_fast", "gelu_pytorch_tanh"), 0.1701)
 
 @dataclass(frozen=True)
 class Codes:
-    """How a row's values become 0 to 255, its largest value being the last step."""
+    """The codes of a row, from 0 to 255, where its largest value is the last code."""
 
     zero: int = 128
     least: float = 1e-10  # the smallest "largest value"; what is lower than zero must fit into the codes below it
 
     @classmethod
     def behind(cls, activation: str) -> "Codes":
-        """Return codes for what an activation gives."""
+        """Return the codes for results of an activation."""
         if activation not in DEPTHS:
             return cls()
         zero = 16 if DEPTHS[activation] else 0
@@ -50,7 +50,7 @@ class Codes:
 
 
 class DynamicPacking:
-    """Weights in 8 bits with a scale per output; inputs in 8 bits with a scale per row; sums in 32 bits, exact."""
+    """The 8-bit weights of a layer with dynamic activation scales: a scale per output and per row of the input."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class DynamicPacking:
 
 
 def prepack_dynamic(block: Block, seen: Seen, is_pairwise: bool) -> None:
-    """Pack the four products of a layer."""
+    """Prepack the four linear layers of a block."""
     behind = Codes() if block.shape.has_gate else Codes.behind(block.shape.activation)
     for linear in (block.qkv, block.out, block.up, block.down):
         codes = behind if linear is block.down else Codes()

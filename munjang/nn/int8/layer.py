@@ -30,19 +30,19 @@ NO_ACTIVATION: Post = ("none", [], "")
 
 @dataclass(frozen=True)
 class Range:
-    """Values as codes from 0 to 255: how much a code is, and which one is zero."""
+    """A range of values as codes from 0 to 255: the step between two codes, and the code of zero."""
 
     step: float = 1.0
     zero: int = 0
 
     @classmethod
     def around_zero(cls, largest: float) -> "Range":
-        """From -largest to largest."""
+        """Return the range from -largest to largest."""
         return cls(max(largest, 1e-10) / 127, 128)
 
     @classmethod
     def behind_gelu(cls, largest: float) -> "Range":
-        """From GELU's lowest value to `largest`."""
+        """Return the range from GELU's lowest value to `largest`."""
         step = (max(largest, 1e-2) + LOWEST) / 255
         return cls(step, round(LOWEST / step))
 
@@ -53,7 +53,7 @@ class Range:
 
 
 class StaticPacking:
-    """Weights in 8 bits with a scale per output; inputs in codes of one range; results in a dtype, or in codes."""
+    """The 8-bit weights of a layer with a static activation scale; results are in a dtype, or in codes."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class StaticPacking:
         self.weight = torch.ops.onednn.qlinear_prepack(whole_ND, [BLOCK, whole_ND.shape[1]])
 
     def __call__(self, x_TD: Tensor, activation: Activation | None, out_TN: Tensor | None) -> Tensor:
-        """The product, with GELU behind it if given."""
+        """Compute the product, followed by GELU if asked."""
         assert activation is None or activation is F.gelu
         found_TN: Tensor = torch.ops.onednn.qlinear_pointwise(
             *(self.codes(x_TD), self.given.step, self.given.zero, self.weight, self.scale_N, None, self.bias_N),
@@ -79,7 +79,7 @@ class StaticPacking:
         return found_TN if out_TN is None else out_TN.copy_(found_TN)
 
     def onto(self, x_TD: Tensor, onto_TN: Tensor) -> Tensor:
-        """The product and something else, as one sum."""
+        """Compute the product plus `onto_TN`."""
         found_TN: Tensor = torch.ops.onednn.qlinear_pointwise.binary(
             *(self.codes(x_TD), self.given.step, self.given.zero, self.weight, self.scale_N, None, onto_TN),
             *(self.bias_N, self.gives.step, self.gives.zero, self.dtype, 1.0, 0, "add", 1.0, *NO_ACTIVATION),
@@ -87,7 +87,7 @@ class StaticPacking:
         return found_TN
 
     def codes(self, x_TD: Tensor) -> Tensor:
-        """Values as codes, unless they are already."""
+        """Return values as codes, unless they already are."""
         if x_TD.dtype == torch.uint8:
             return x_TD
         x_TD = x_TD.float() if self.evened is None else torch.addcmul(self.evened[0], x_TD, self.evened[1])
@@ -100,7 +100,7 @@ def has_static_scales(block: Any) -> bool:
 
 
 def layer(block: Any, x_TD: Tensor, batch: Packed, bias: Bias | None) -> Tensor:
-    """One layer, its norms behind the sums, as many rows at a time as oneDNN keeps a kernel for."""
+    """Compute one post-norm layer, as many rows at a time as oneDNN keeps a kernel for."""
     qkv, out, up, down = (cast(StaticPacking, linear.prepacked) for linear in block.products)
     rows, heads = len(x_TD), block.shape.num_heads
     parts_TN = x_TD.new_empty(rows, 3 * x_TD.shape[1], dtype=qkv.dtype)
@@ -121,7 +121,7 @@ def layer(block: Any, x_TD: Tensor, batch: Packed, bias: Bias | None) -> Tensor:
 
 
 def lone(block: Any, x_TD: Tensor, num_tokens: int, bias: Bias | None) -> Tensor:
-    """`layer` for one text, rounded up already: the same to the bit, as a small difference becomes one of a code."""
+    """Compute `layer` for one padded text; equal to the bit, as a small difference would become one of a code."""
     qkv, out, up, down = (cast(StaticPacking, linear.prepacked) for linear in block.products)
     parts_T3NK = qkv(x_TD, None, None).view(len(x_TD), 3, block.shape.num_heads, -1)
     attend_alone = blocks.attend_one if qkv.dtype == torch.bfloat16 else attend_one
@@ -131,5 +131,5 @@ def lone(block: Any, x_TD: Tensor, num_tokens: int, bias: Bias | None) -> Tensor
 
 
 def parts(rows: int) -> Iterator[slice]:
-    """Rows in blocks of one size, and what is left."""
+    """Yield the rows in blocks of one size, and the rest."""
     return (slice(start, min(start + BLOCK, rows)) for start in range(0, rows, BLOCK))

@@ -22,7 +22,7 @@ LENGTHS = [LONG_TOKENS] * NUM_LONG + [SAMPLE_TOKENS] * 28 + [1, 2, 3, 4] * 2
 
 @dataclass
 class Column:
-    """Smallest, largest and mean value of each column of a product's input."""
+    """The smallest, largest and mean value of each column of a layer's input."""
 
     low_D: Tensor
     high_D: Tensor
@@ -31,7 +31,7 @@ class Column:
 
 @dataclass
 class Seen:
-    """A sample, the token vectors behind every layer, the inputs of each product, and the equalisers."""
+    """A sample, its token vectors after every layer, the inputs of each linear layer, and the equalisers."""
 
     batch: Packed
     states: list[Tensor]
@@ -40,7 +40,7 @@ class Seen:
 
 
 def observe(encoder: Encoder) -> Seen:
-    """Send a sample through an encoder as it is."""
+    """Run a sample through an encoder in float32 and observe its layers."""
     batch = sample(encoder, LENGTHS, has_ends=True, num_distinct=[NUM_DISTINCT] * NUM_LONG)
     given: dict[Linear, list[Tensor]] = {}
 
@@ -63,7 +63,7 @@ def observe(encoder: Encoder) -> Seen:
 
 
 def loss(exact_TD: Tensor, found_TD: Tensor, batch: Packed) -> float:
-    """Return 1 minus the mean cosine of the texts' mean vectors: of those that repeat tokens or of the others."""
+    """Return 1 minus the mean cosine of the texts' mean vectors, of the length where it is largest."""
     worst = 0.0
     for start, texts, length in batch.runs:
         if length >= min(SAMPLE_TOKENS, max(batch.lengths)):  # four tiny texts say little

@@ -32,7 +32,7 @@ Way = Callable[[Block], None]
 
 @torch.no_grad()
 def prepack(encoder: nn.Module) -> None:
-    """Pack the layers of an encoder, whose exact packings are there, in 8 bits; what follows it stays as it is."""
+    """Prepack the layers of an encoder in 8 bits; their exact packings must be there already."""
     if not can_pack(torch.int8):
         raise UnsupportedModel("dtype='int8' needs an x86 CPU with AVX2 and a torch with oneDNN; leave dtype out.")
     if not isinstance(encoder, Encoder):
@@ -61,7 +61,7 @@ def prepack(encoder: nn.Module) -> None:
 
 
 def _choose(encoder: Encoder, seen: Seen, ways: list[Way]) -> dict[Block, int]:
-    """Pack every layer the first way; while the sample is too far off, pack the worst layers the next way."""
+    """Prepack all layers in the first way; while the loss is too large, prepack the worst in the next way."""
     way_of = dict.fromkeys(blocks_of(encoder), 0)
     for block in way_of:
         ways[0](block)
@@ -88,7 +88,7 @@ def _choose(encoder: Encoder, seen: Seen, ways: list[Way]) -> dict[Block, int]:
 
 
 def _errors(encoder: Encoder, seen: Seen) -> dict[Block, float]:
-    """Return what each layer by itself does to the sample: its loss behind what came into it in float32."""
+    """Return the loss of each layer alone, with its input in float32."""
     errors = dict.fromkeys(blocks_of(encoder), 0.0)
     for place, (step, before_TD) in enumerate(zip(encoder.steps(seen.batch), seen.states, strict=False)):
         block = encoder.blocks[encoder.order[place]]

@@ -27,14 +27,14 @@ REAL_TEXT_FACTOR = 1.3  # real text has larger values behind GELU than random to
 
 
 def can_be_static(encoder: Encoder) -> bool:
-    """Whether layers are plain and this CPU has VNNI; without it weights have no accuracy to spare."""
+    """Return whether layers are plain and this CPU has VNNI; without it weights have no accuracy to spare."""
     shape = encoder.shape
     is_plain = not (shape.is_pre_norm or shape.has_gate or shape.rotary_bases or shape.windows or shape.shared)
     return is_plain and ACTIVATIONS[shape.activation] is F.gelu and has_vnni()
 
 
 def prepack_static(block: Block, seen: Seen) -> None:
-    """Pack the four products of a layer, with scales from what was seen."""
+    """Prepack the four linear layers of a block, with scales from the observed sample."""
     dtype = torch.bfloat16 if has_bf16() else torch.float32
     qkv, out, up, down = (seen.inputs[linear] for linear in block.products)
     columns, rungs, reach = ladder(down.high_D * REAL_TEXT_FACTOR, NUM_RUNGS)
@@ -49,7 +49,7 @@ def prepack_static(block: Block, seen: Seen) -> None:
 
 
 def rounded(weight_ND: Tensor, bias_N: Tensor, mean_D: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return whole weights, their steps, and a bias that makes up for the rounding."""
+    """Return integer weights, their scales, and a bias that makes up for the rounding."""
     whole_ND, scale_N = in_steps(weight_ND)
     return whole_ND, scale_N, bias_N + taken_by_rounding(weight_ND, whole_ND, scale_N, mean_D)
 
@@ -57,7 +57,7 @@ def rounded(weight_ND: Tensor, bias_N: Tensor, mean_D: Tensor) -> tuple[Tensor, 
 def behind_norm(
     linear: Linear, given: Column, gives: Range | torch.dtype, chosen: tuple[Tensor, Tensor] | None = None
 ) -> StaticPacking:
-    """Return a product whose input is made even; `chosen` are columns of its results, and what is added to each."""
+    """Prepack a layer after a norm, with evened input columns; `chosen` are output columns, and an offset for each."""
     middle_D, reach_D = (given.low_D + given.high_D) / 2, (given.high_D - given.low_D) / 2
     equal_D = equaliser(linear.weight, reach_D, LEFT_TO_WEIGHTS)
     whole_ND, scale_N, bias_N = rounded(
@@ -70,7 +70,7 @@ def behind_norm(
 
 
 def ladder(top_C: Tensor, num_rungs: int) -> tuple[Tensor, Tensor, float]:
-    """Columns with those added behind, the rung of each, and how far one has to reach for all to get to their top.
+    """Return columns with the added ones at the end, the rung of each, and the range that a rung must cover.
 
     >>> columns, rungs, reach = ladder(torch.tensor([2.0, 9.0, 3.0]), 2)
     >>> columns.tolist(), rungs.tolist(), reach

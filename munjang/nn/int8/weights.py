@@ -18,7 +18,7 @@ MEAN_WEIGHT = 0.5  # of a correction by the mean input: random tokens share abou
 
 
 def in_steps(weight_ND: Tensor, is_pairwise: bool = False) -> tuple[Tensor, Tensor]:
-    """Return weights as whole numbers of a step per output, and the steps; `is_pairwise` keeps pairs within 16 bits."""
+    """Return integer weights and a scale per output; `is_pairwise` keeps the sums of pairs within 16 bits."""
     largest_N = weight_ND.abs().amax(1)
     if is_pairwise:
         pairs_NPX = F.pad(weight_ND, (0, weight_ND.shape[1] % 2)).view(len(weight_ND), -1, 2)
@@ -30,17 +30,17 @@ def in_steps(weight_ND: Tensor, is_pairwise: bool = False) -> tuple[Tensor, Tens
 
 
 def taken_by_rounding(weight_ND: Tensor, whole_ND: Tensor, scale_N: Tensor, mean_D: Tensor) -> Tensor:
-    """Return what rounding takes from each output on average, to be added to the bias."""
+    """Return the mean loss of each output by rounding, to be added to the bias."""
     return MEAN_WEIGHT * ((weight_ND - whole_ND * scale_N[:, None]) @ mean_D)
 
 
 def blocks_of(encoder: Encoder) -> list[Block]:
-    """Return the layers; shared ones once."""
+    """Return the blocks, shared ones once."""
     return [block for block in encoder.blocks if isinstance(block, Block)]
 
 
 def equalisers(encoder: Encoder) -> dict[nn.Module, Tensor]:
-    """Return, for the layers behind a norm, by how much each column of the input is to be shrunk."""
+    """Return the equaliser of each layer that follows a norm."""
     largest: dict[nn.Module, Tensor] = {}
 
     def see(module: nn.Module, given: tuple[Tensor, ...]) -> None:
@@ -58,7 +58,7 @@ def equalisers(encoder: Encoder) -> dict[nn.Module, Tensor]:
 
 
 def equaliser(weight_ND: Tensor, largest_D: Tensor, left_to_weights: float) -> Tensor:
-    """Return by how much to shrink each column of the input: powers of two, so that undoing it is exact.
+    """Return the factors by which to shrink the input's columns: powers of two, so that undoing it is exact.
 
     `left_to_weights` 0.5 is half-way: as large in the input as in the weights (SmoothQuant).
     """

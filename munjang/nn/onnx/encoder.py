@@ -33,7 +33,7 @@ ACTIVATIONS: dict[str, Callable[[Graph, str], str]] = {
 
 
 def token_states(graph: Graph, encoder: nn.Module) -> tuple[str, list[str]]:
-    """Token vectors [B, L, D], and the inputs that they need."""
+    """Write the nodes of the token vectors [B, L, D]; return them and the graph's inputs."""
     if isinstance(encoder, StaticEncoder):
         return graph.rows("embedding", encoder.embedding, IDS), [IDS, MASK]
     if not isinstance(encoder, Encoder):
@@ -46,7 +46,7 @@ def token_states(graph: Graph, encoder: nn.Module) -> tuple[str, list[str]]:
 
 
 class _Rectangle:
-    """One encoder, written down layer by layer; what layers share is written once."""
+    """An encoder, written as nodes layer by layer; shared values are written once."""
 
     def __init__(self, graph: Graph, encoder: Encoder) -> None:
         self.graph, self.encoder, self.shape = graph, encoder, encoder.shape
@@ -73,7 +73,7 @@ class _Rectangle:
         return x if self.encoder.final_norm is None else self.graph.norm("final_norm", self.encoder.final_norm, x)
 
     def _places(self) -> str:
-        """0, 1, 2, ... up to the longest text: [L]."""
+        """Return 0, 1, 2, ... up to the longest text: [L]."""
         graph = self.graph
         length = graph.call("Squeeze", graph.call("Shape", IDS, start=1, end=2))
         return graph.call("Range", graph.index(0), length, graph.index(1))
@@ -92,7 +92,7 @@ class _Rectangle:
         return x if table.project is None else graph.linear("embeddings.project", table.project, x)
 
     def _positions(self, table: str) -> str:
-        """Position vectors [L, D], or [B, L, D] where padding is not counted (RoBERTa): it stands at pad_id."""
+        """Return position vectors [L, D], or [B, L, D] where padding stays at pad_id (RoBERTa)."""
         graph = self.graph
         if self.shape.pad_id is None:  # not Gather by Range, which onnxruntime 1.31 turns into a Slice that fails
             return graph.call("Slice", table, graph.whole(0), graph.call("Shape", IDS, start=1, end=2), graph.whole(0))
@@ -136,13 +136,13 @@ class _Rectangle:
         return graph.linear(f"{name}.down", block.down, up)
 
     def _distances(self) -> str:
-        """Query minus key: [L, L]."""
+        """Return the distances, query minus key: [L, L]."""
         graph = self.graph
         rows, columns = (graph.call("Unsqueeze", self.places, graph.whole(axis)) for axis in (1, 0))
         return graph.call("Sub", rows, columns)
 
     def _mask(self, window: int | None) -> str:
-        """What is added to the scores: [B, 1, 1, L] for padding alone, [B, N, L, L] with windows and MPNet's bias."""
+        """Return the mask to add to the scores: [B, 1, 1, L] for padding, [B, N, L, L] with windows or MPNet's bias."""
         if window not in self.masks:
             graph = self.graph
             seen = graph.call("Unsqueeze", graph.call("Cast", MASK, to=self.bool), graph.whole(1, 2))
@@ -156,7 +156,7 @@ class _Rectangle:
         return self.masks[window]
 
     def _relative(self, table: nn.Embedding) -> str:
-        """MPNet's bias [N, L, L], looked up by distance in a table of all distances."""
+        """Return MPNet's bias [N, L, L], from a table of all distances."""
         graph, most = self.graph, self.shape.max_tokens
         with torch.no_grad():
             bias_NLL = RelativeBias(table)(most)[0]
@@ -166,7 +166,7 @@ class _Rectangle:
         return graph.call("Gather", by_distance, place, axis=1)
 
     def _turned(self, x: str, base: float) -> str:
-        """Turned by position, [B, L, N, K]: rotary embeddings."""
+        """Rotate by position [B, L, N, K]: rotary embeddings."""
         graph, half = self.graph, self.shape.width // self.shape.num_heads // 2
         if base not in self.turns:
             frequency_K = base ** -(torch.arange(0, 2 * half, 2).float() / (2 * half))

@@ -23,7 +23,7 @@ Outputs = dict[str, tuple[str, list[int | str]]]  # name: the value that it is, 
 
 
 def load_onnx() -> Any:
-    """The package onnx, or how to get it."""
+    """Import the package onnx, or say how to install it."""
     try:
         import onnx
     except ImportError as error:
@@ -32,7 +32,7 @@ def load_onnx() -> Any:
 
 
 class Graph:
-    """Nodes and weights, collected; values are known by their names."""
+    """The nodes and weights of a graph; a value is the name of its node's output."""
 
     def __init__(self, is_int8: bool = False) -> None:
         self.is_int8 = is_int8
@@ -43,14 +43,14 @@ class Graph:
         self._scaled: dict[str, tuple[str, str, str]] = {}
 
     def call(self, kind: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
-        """A node; the name of what it gives."""
+        """Add a node and return the name of its output."""
         name = f"{kind}_{len(self._nodes)}"
         node = self.onnx.helper.make_node(kind, list(inputs), [name], name=name, domain=domain, **attributes)
         self._nodes.append(node)
         return name
 
     def split(self, x: str, parts: int) -> list[str]:
-        """Equal parts of the last axis."""
+        """Split the last axis into equal parts."""
         name = f"Split_{len(self._nodes)}"
         outputs = [f"{name}_{part}" for part in range(parts)]
         node = self.onnx.helper.make_node("Split", [x], outputs, name=name, axis=-1, num_outputs=parts)
@@ -58,26 +58,26 @@ class Graph:
         return outputs
 
     def weight(self, name: str, tensor: Tensor | Array) -> str:
-        """A constant by its name; the second time the same one (ALBERT's layers share theirs)."""
+        """Add a constant, or return the existing one of that name (ALBERT's layers share theirs)."""
         if name not in self._weights:
             values = tensor.detach().float().cpu().numpy() if isinstance(tensor, Tensor) else tensor
             self._weights[name] = self.onnx.numpy_helper.from_array(np.ascontiguousarray(values), name)
         return name
 
     def number(self, value: float) -> str:
-        """A float32 constant."""
+        """Add a float32 constant."""
         return self.weight(f"number:{value!r}", np.array(value, np.float32))
 
     def index(self, value: int) -> str:
-        """An int64 constant without axes."""
+        """Add an int64 constant without axes."""
         return self.weight(f"index:{value}", np.array(value, np.int64))
 
     def whole(self, *values: int) -> str:
-        """A row of int64 constants: axes, sizes."""
+        """Add a row of int64 constants: axes, sizes."""
         return self.weight(f"whole:{values}", np.array(values, np.int64))
 
     def linear(self, name: str, layer: nn.Linear, x: str, equal_D: Tensor | None = None) -> str:
-        """A linear layer of the encoder, in int8 where asked for; `equal_D` is by how much columns of x are shrunk."""
+        """Add a linear layer of the encoder, in int8 if asked; `equal_D` are factors that shrink the columns of x."""
         if not self.is_int8:
             return self.plain_linear(name, layer, x)
         weight_ND = layer.weight.detach().float().cpu()
@@ -87,12 +87,12 @@ class Graph:
         return out if layer.bias is None else self.call("Add", out, self.weight(f"{name}.bias", layer.bias))
 
     def plain_linear(self, name: str, layer: nn.Linear, x: str) -> str:
-        """A linear layer in float32, as those behind the pooling always are."""
+        """Add a linear layer in float32, as all layers after pooling are."""
         out = self.call("MatMul", x, self.weight(f"{name}.weight", layer.weight.detach().T))
         return out if layer.bias is None else self.call("Add", out, self.weight(f"{name}.bias", layer.bias))
 
     def norm(self, name: str, layer: nn.Module, x: str) -> str:
-        """A layer norm; an identity in its place gives back what it got."""
+        """Add a layer norm; an identity in its place returns its input."""
         if isinstance(layer, nn.Identity):
             return x
         assert isinstance(layer, nn.LayerNorm)
@@ -102,7 +102,7 @@ class Graph:
         return self.call("LayerNormalization", *inputs, axis=-1, epsilon=layer.eps)
 
     def rows(self, name: str, table: nn.Embedding, ids: str) -> str:
-        """Rows of an embedding table, which int8 stores with one scale a row."""
+        """Add a look-up in an embedding table, which int8 stores with one scale per row."""
         if not self.is_int8:
             return self.call("Gather", self.weight(f"{name}.weight", table.weight), ids)
         values = table.weight.detach().float().cpu().numpy()
@@ -112,7 +112,7 @@ class Graph:
         return self.call("Mul", self.call("Cast", codes, to=self.onnx.TensorProto.FLOAT), scales)
 
     def _product(self, name: str, weight: Array, x: str) -> str:
-        """x · W with int8 weights (a scale per column) and uint8 activations (a range per token).
+        """Add x · W with int8 weights (a scale per column) and uint8 activations (a range per token).
 
         x = scale · (code - zero) in every token, so x · W = scale · (code · W) - scale · zero · (sums of W's columns).
         One range for the whole batch, as quantize_dynamic takes it, errs six times as much and makes a text's
@@ -132,7 +132,7 @@ class Graph:
         return self.call("Reshape", out_TN, size)
 
     def _codes(self, x: str, width: int) -> tuple[str, str, str]:
-        """uint8 codes of every token, with its scale and with scale · zero; once per value."""
+        """Add uint8 codes of every token, with its scale and with scale · zero; once per value."""
         if x not in self._scaled:
             axis, zero, types = self.whole(1), self.number(0.0), self.onnx.TensorProto
             x_TD = self.call("Reshape", x, self.whole(-1, width))

@@ -45,7 +45,7 @@ ACTIVATIONS: dict[str, Callable[[Graph, str], str]] = {
 
 
 class GraphTexts(Texts[Node]):
-    """The tokens of a padded batch that count, as nodes: [B, L] for one number a token.
+    """The pooled tokens of a padded batch, as nodes: [B, L] for one number per token.
 
     `skips`: an input says how many leading tokens of each text do not count.
     """
@@ -105,7 +105,7 @@ def pooled(graph: Graph, states: str, modes: Sequence[str], skips: bool = False)
 
 
 def layer(graph: Graph, name: str, module: nn.Module, x: str) -> str:
-    """A module over sentence vectors."""
+    """Add a module over sentence vectors."""
     if isinstance(module, nn.Dropout):
         return x
     if isinstance(module, Normalize):
@@ -123,12 +123,12 @@ def layer(graph: Graph, name: str, module: nn.Module, x: str) -> str:
 
 
 def activated(graph: Graph, module: nn.Module, x: str) -> str:
-    """An activation of nn/heads.py."""
+    """Add an activation of nn/heads.py."""
     return ACTIVATIONS[type(module).__name__](graph, x)
 
 
 def sentence_outputs(graph: Graph, network: SentenceNetwork, width: int) -> tuple[list[str], Outputs]:
-    """The inputs and outputs of a bi-encoder: vectors, the same before the last Normalize, token vectors."""
+    """Return a bi-encoder's inputs and outputs: vectors, vectors before a final Normalize, token vectors."""
     states, inputs = token_states(graph, network.encoder)
     skips = not network.includes_prompt
     vectors = raw = pooled(graph, states, network.modes, skips)
@@ -142,7 +142,7 @@ def sentence_outputs(graph: Graph, network: SentenceNetwork, width: int) -> tupl
 
 
 def pair_outputs(graph: Graph, network: PairNetwork, num_labels: int) -> tuple[list[str], Outputs]:
-    """The inputs and outputs of a cross-encoder: logits."""
+    """Return a cross-encoder's inputs and outputs: logits."""
     states, inputs = token_states(graph, network.encoder)
     head = network.head
     if isinstance(head, ModularHead):

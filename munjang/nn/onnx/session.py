@@ -28,7 +28,7 @@ FEW_SLOTS = 32  # of padding, for which another call is not worth it
 
 @dataclass(frozen=True)
 class Facts:
-    """What a graph is, beside its nodes."""
+    """The facts about a graph that its nodes do not say."""
 
     dtype: str  # of the encoder's weights: float32, int8
     width: int  # of a token vector
@@ -63,14 +63,14 @@ class OnnxModel(Rectangle):
             raise CheckpointError(f"{path} has other inputs and outputs than its description says; export it again.")
 
     def _session(self, threads: int) -> Any:
-        """One for each number of threads; a forked child makes its own, as threads do not survive a fork."""
+        """Return the session for a number of threads; a forked child opens its own: threads do not survive a fork."""
         key = (os.getpid(), threads)
         if key not in self._sessions:
             self._sessions[key] = open_session(self.path, threads)
         return self._sessions[key]
 
     def run(self, batch: Packed, output: str) -> Tensor:
-        """One output of the graph for every text, or for every token where it is one per token."""
+        """Compute one output of the graph: a row per text, or per token."""
         # the executor has told torch how many cores this thread may use; the graph keeps to it
         session = self._session(torch.get_num_threads())
         parts = []
@@ -97,7 +97,7 @@ class OnnxModel(Rectangle):
         return found
 
     def forward(self, batch: Packed) -> Tensor:
-        """Token vectors [T, D]."""
+        """Return the token vectors [T, D]."""
         return self.run(batch, TOKENS)
 
     @property
@@ -119,7 +119,7 @@ class OnnxModel(Rectangle):
 
 
 class OnnxNetwork(nn.Module):
-    """Base of the two kinds of graphs: what they say of themselves was written beside them."""
+    """The base of both kinds of graphs, with facts from the file beside the graph."""
 
     is_trainable = False
 
@@ -130,17 +130,17 @@ class OnnxNetwork(nn.Module):
 
     @property
     def num_outputs(self) -> int:
-        """Components of a sentence vector, or labels of a pair."""
+        """The dimension of a sentence vector, or the number of labels of a pair."""
         return self.about.num_outputs
 
     @property
     def num_multiplied(self) -> int:
-        """Weights that every token is multiplied with."""
+        """The number of weights that every token is multiplied with."""
         return self.about.num_linear
 
     @property
     def num_parameters(self) -> int:
-        """All weights, which are inside the graph."""
+        """The number of weights, all of which are inside the graph."""
         return self.about.num_weights
 
     def digest(self) -> str:
@@ -154,7 +154,7 @@ class OnnxNetwork(nn.Module):
 
 
 class OnnxSentences(OnnxNetwork):
-    """A bi-encoder's graph."""
+    """The graph of a bi-encoder."""
 
     def __init__(self, path: Path, facts: Facts) -> None:
         is_unit = bool(facts.modules) and facts.modules[-1] == "Normalize"
@@ -168,12 +168,12 @@ class OnnxSentences(OnnxNetwork):
         return self.encoder.run(batch, VECTORS)
 
     def raw(self, batch: Packed) -> Tensor:
-        """Return the vectors without a Normalize at the end."""
+        """Return the vectors before a final Normalize."""
         return self.encoder.run(batch, RAW if self.is_unit else VECTORS)
 
 
 class OnnxPairs(OnnxNetwork):
-    """A cross-encoder's graph."""
+    """The graph of a cross-encoder."""
 
     def __init__(self, path: Path, facts: Facts) -> None:
         super().__init__(path, facts, (LOGITS,))
@@ -184,7 +184,7 @@ class OnnxPairs(OnnxNetwork):
 
 
 def open_session(path: Path, threads: int, is_careful: bool = False) -> Any:
-    """onnxruntime's session of a file, with its fusions and so many threads.
+    """Open a file as a session of onnxruntime, with its fusions and `threads` threads.
 
     `is_careful` takes the slower product of 8 bits that never overflows, as CPUs without VNNI need it.
     """
@@ -206,7 +206,7 @@ def open_session(path: Path, threads: int, is_careful: bool = False) -> Any:
 
 
 def rectangles(batch: Packed) -> Iterator[Packed]:
-    """Neighbouring texts of about one length; a batch comes sorted, so that few slots are padding."""
+    """Cut a batch into rectangles of similar length; it is sorted, so that few slots are padding."""
     starts = cumulative(batch.lengths)
     for first, last in cut_rectangles(batch.lengths):
         tokens = slice(int(starts[first]), int(starts[last]))
@@ -222,7 +222,7 @@ def rectangles(batch: Packed) -> Iterator[Packed]:
 
 
 def cut_rectangles(lengths: Ints) -> Iterator[tuple[int, int]]:
-    """First and last text (exclusive) of each rectangle.
+    """Return the first and last text (exclusive) of each rectangle.
 
     >>> list(cut_rectangles(np.array([200, 195, 20, 18, 4])))
     [(0, 2), (2, 5)]
