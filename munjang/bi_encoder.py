@@ -130,10 +130,10 @@ class BiEncoder(LoadedModel):
 
     def _stream(self, texts: Iterator[str], call: Encoding, chunk_rows: int, progress: bool | None) -> Iterator[Any]:
         done, num_rows = 0, self._engine.rows_at_once(chunk_rows)
-        while some := as_texts(list(islice(texts, num_rows)), first=done):
-            vectors = self._compute(some, call, progress)
-            yield from (vectors[start : start + chunk_rows] for start in range(0, len(some), chunk_rows))
-            done += len(some)
+        while batch := as_texts(list(islice(texts, num_rows)), first=done):
+            vectors = self._compute(batch, call, progress)
+            yield from (vectors[start : start + chunk_rows] for start in range(0, len(batch), chunk_rows))
+            done += len(batch)
 
     def _compute(self, texts: list[str] | TokenIds, call: Encoding, progress: bool | None) -> Any:
         computed = self._engine.compute(texts, call, progress)

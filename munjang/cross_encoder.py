@@ -23,7 +23,7 @@ from munjang.errors import InputError, TruncationWarning, unknown
 from munjang.model import LoadedModel, PathLike
 from munjang.nn import heads
 from munjang.nn.network import PairNetwork, new_head
-from munjang.nn.threads import apart
+from munjang.nn.threads import run_in_thread
 from munjang.text.inputs import as_texts, pick_prompt
 from munjang.types import Floats, Hit
 
@@ -79,7 +79,7 @@ class CrossEncoder(LoadedModel):
             model.network = PairNetwork(encoder, new_head(encoder.shape.width, num_labels))
             return cls(model, where, torch_dtype)
 
-        return apart(build)
+        return run_in_thread(build)
 
     @overload
     def predict(
@@ -126,18 +126,18 @@ class CrossEncoder(LoadedModel):
         if isinstance(documents_per_query, str) or not isinstance(documents_per_query, Iterable):
             given = type(documents_per_query).__name__
             raise InputError(f"documents_per_query should be a list of documents for each query, not {given}.")
-        documents = [as_texts(each, "documents") for each in documents_per_query]
+        documents = [as_texts(texts, "documents") for texts in documents_per_query]
         if len(asked) != len(documents):
             raise InputError(f"There are {len(asked)} queries and {len(documents)} lists of documents.")
-        first = [query for query, each in zip(asked, documents, strict=True) for _ in each]
-        second = [document for each in documents for document in each]
+        first = [query for query, texts in zip(asked, documents, strict=True) for _ in texts]
+        second = [document for texts in documents for document in texts]
         scores, scale = self._scores(first, second, options), heads.scale_of(self._function(options))
         hits, start = [], 0
-        for each in documents:
-            part = scores[start : start + len(each)]
+        for texts in documents:
+            part = scores[start : start + len(texts)]
             order = np.argsort(-part, kind="stable")[:top_k]
-            hits.append([Hit(int(at), each[at], float(part[at]), scale) for at in order])
-            start += len(each)
+            hits.append([Hit(int(at), texts[at], float(part[at]), scale) for at in order])
+            start += len(texts)
         return hits
 
     def _prompt(self, function: str, options: RankOptions) -> str:
@@ -178,8 +178,8 @@ class CrossEncoder(LoadedModel):
     def own_scores(self, logits: Sequence[float]) -> list[float]:
         """Return logits of pairs as scores on the model's own scale, the one of `predict`."""
         with torch.inference_mode():  # an activation may have parameters
-            found = self.activation(torch.tensor(logits, dtype=torch.float32)[:, None])
-        scores: list[float] = scores_of(found, len(logits), 1).tolist()
+            activated = self.activation(torch.tensor(logits, dtype=torch.float32)[:, None])
+        scores: list[float] = scores_of(activated, len(logits), 1).tolist()
         return scores
 
     @property
@@ -204,28 +204,28 @@ class CrossEncoder(LoadedModel):
         }
 
 
-def pick_activation(given: Activation) -> Callable[[Tensor], Tensor]:
+def pick_activation(activation: Activation) -> Callable[[Tensor], Tensor]:
     """Return the activation of a name in upper or lower case, or the function itself."""
-    if isinstance(given, str):
+    if isinstance(activation, str):
         names = {name.lower(): name for name in heads.ACTIVATIONS}
-        if given.lower() not in names:
-            raise unknown("activation", given, heads.ACTIVATIONS)
-        return heads.ACTIVATIONS[names[given.lower()]]()
-    if not callable(given) or isinstance(given, type):
-        raise InputError(f"activation should be a name or a function of a tensor, not {given!r:.60}.")
-    return given
+        if activation.lower() not in names:
+            raise unknown("activation", activation, heads.ACTIVATIONS)
+        return heads.ACTIVATIONS[names[activation.lower()]]()
+    if not callable(activation) or isinstance(activation, type):
+        raise InputError(f"activation should be a name or a function of a tensor, not {activation!r:.60}.")
+    return activation
 
 
-def scores_of(found: Any, num_pairs: int, num_labels: int) -> Floats:
+def scores_of(activated: Any, num_pairs: int, num_labels: int) -> Floats:
     """Return an activation's result as floats: [B] for one label, [B] or [B, any] for several."""
-    is_tensor = isinstance(found, Tensor)
-    if is_tensor and num_labels == 1 and found.shape == (num_pairs, 1):
-        found = found[:, 0]
-    if not is_tensor or found.shape[:1] != (num_pairs,) or found.ndim > min(num_labels, 2):
-        given = f"one of shape {list(found.shape)}" if is_tensor else type(found).__name__
+    is_tensor = isinstance(activated, Tensor)
+    if is_tensor and num_labels == 1 and activated.shape == (num_pairs, 1):
+        activated = activated[:, 0]
+    if not is_tensor or activated.shape[:1] != (num_pairs,) or activated.ndim > min(num_labels, 2):
+        given = f"one of shape {list(activated.shape)}" if is_tensor else type(activated).__name__
         wanted = f"a tensor [{num_pairs}, ...] of logits [{num_pairs}, {num_labels}]"
         raise InputError(f"The activation should make {wanted}, not {given}.")
-    scores: Floats = found.float().numpy()
+    scores: Floats = activated.float().numpy()
     return scores
 
 
@@ -237,7 +237,7 @@ def split_pairs(pairs: Any) -> tuple[list[str], list[str], bool]:
     if isinstance(rows, (str, bytes, dict, set, frozenset)) or not hasattr(rows, "__iter__"):
         raise InputError(f"pairs should be a list of (text, text), not {type(pairs).__name__}.")
     rows = list(rows)
-    for place, pair in enumerate(rows):
+    for row, pair in enumerate(rows):
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-            raise InputError(f"Pair {place} should be two texts, not {pair!r:.60}.")
+            raise InputError(f"Pair {row} should be two texts, not {pair!r:.60}.")
     return as_texts([a for a, _ in rows], "first texts"), as_texts([b for _, b in rows], "second texts"), False

@@ -1,4 +1,4 @@
-"""What can go wrong, as one tree.
+"""All errors, as one tree.
 
 MunjangError                 Base of every error that Munjang raises on purpose
 ├── InputError               The caller passed something that can't be used (also ValueError)

@@ -15,7 +15,7 @@ from munjang.engine.replicas import Replicas
 from munjang.engine.run import Executor
 from munjang.errors import CheckpointError, MunjangError
 from munjang.nn.base import Network
-from munjang.nn.threads import apart
+from munjang.nn.threads import run_in_thread
 
 PathLike = str | os.PathLike[str]
 
@@ -56,7 +56,7 @@ class LoadedModel:
         folder = checkpoint.resolve(path, cls.hub)
         devices, bound_dtype = place_model(folder, device, dtype)
         with Replicas(_engine_at, devices, (cls, os.path.abspath(folder), bound_dtype, threads, *options)) as replicas:
-            model = apart(lambda: cls(cls._read(folder, *options), devices[0], DTYPES[bound_dtype], threads))
+            model = run_in_thread(lambda: cls(cls._read(folder, *options), devices[0], DTYPES[bound_dtype], threads))
         model._engine.replicas = replicas
         # a folder by its full name: whoever unpickles it may stand elsewhere
         where_from = os.path.abspath(path) if os.path.isdir(path) else os.fspath(path)
@@ -92,7 +92,7 @@ class LoadedModel:
     @cached_property
     def fingerprint(self) -> str:
         """A hash of everything that decides the results: weights, modules and tokenizer."""
-        return apart(lambda: checkpoint.fingerprint(self.model))
+        return run_in_thread(lambda: checkpoint.fingerprint(self.model))
 
     def save(self, folder: PathLike, format: str | None = None) -> None:
         """Write a folder that sentence-transformers loads too, or one of a quarter of the size: format="munjang-int8".
@@ -100,7 +100,7 @@ class LoadedModel:
         That one holds the encoder's weights in 8 bits; it loads as any other, and computes in any dtype.
         """
         self.model.prompts, self.model.default_prompt_name = self.prompts, self.default_prompt_name
-        apart(lambda: self._write(Path(folder), format))
+        run_in_thread(lambda: self._write(Path(folder), format))
 
     def _write(self, folder: Path, format: str | None) -> None:
         raise NotImplementedError

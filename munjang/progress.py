@@ -1,13 +1,13 @@
-"""Progress on standard error: how many are done, how fast, how long still."""
+"""Progress on standard error: the number done, the rate and the time left."""
 
 import sys
 import threading
 import time
 from types import TracebackType
 
-PATIENCE_S = 2.0  # what ends sooner needs no progress
-TERMINAL_S = 0.2  # between updates of the one line on a terminal
-LOG_S = 10.0  # between lines in a log file
+MIN_SHOWN_S = 2.0  # nothing is shown of work that ends sooner
+TERMINAL_INTERVAL_S = 0.2  # between updates of the one line on a terminal
+LOG_INTERVAL_S = 10.0  # between lines in a log file
 
 
 class Progress:
@@ -26,7 +26,7 @@ class Progress:
         self.num_skipped = 0
         self._lock = threading.Lock()  # the pipeline's threads advance it too
         self._started = time.monotonic()
-        self._next = self._started + PATIENCE_S
+        self._next = self._started + MIN_SHOWN_S
         self._shown = False
 
     def advance(self, n: int = 1) -> None:
@@ -35,7 +35,7 @@ class Progress:
             self.done += n
             now = time.monotonic()
             if self.enabled and now >= self._next:
-                self._next = now + (TERMINAL_S if self.is_terminal else LOG_S)
+                self._next = now + (TERMINAL_INTERVAL_S if self.is_terminal else LOG_INTERVAL_S)
                 self._show("\r\x1b[K" if self.is_terminal else "", "" if self.is_terminal else "\n")
 
     def skip(self, n: int) -> None:

@@ -65,7 +65,7 @@ class Hit:
 
     index: int  # place in the list that was ranked, from 0; of a search: among its candidates
     text: str
-    score: float  # decides the order: the retrieval's, a re-ranker's, or both combined
+    score: float  # orders the hits: the retrieval's, a re-ranker's, or both combined
     scale: str = ""  # of a ranking's scores: "sigmoid" (0 to 1), "logit" (any number), or the activation's name
     id: str = ""
     document_id: str = ""

@@ -22,11 +22,11 @@ class Gone(io.StringIO):
 def look(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO, patience_s: float = 0.0) -> None:
     """Not a fixture: pytest puts its own stderr back between the set-up of a test and the test."""
     monkeypatch.setattr(sys, "stderr", stream)
-    monkeypatch.setattr(progress, "PATIENCE_S", patience_s)
+    monkeypatch.setattr(progress, "MIN_SHOWN_S", patience_s)
 
 
 def test_quiet_unless_a_terminal_looks(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(progress, "MIN_SHOWN_S", 0.0)
     with Progress(10, "x") as quiet:
         quiet.advance(10)
     assert capsys.readouterr().err == ""
@@ -53,7 +53,7 @@ def test_terminal_has_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_log_has_lines(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(progress, "MIN_SHOWN_S", 0.0)
     with Progress(None, "encoding", enabled=True) as shown:
         shown.advance(1)
         shown.advance(1)  # too soon for another line

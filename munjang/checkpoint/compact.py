@@ -13,7 +13,7 @@ from munjang.errors import CheckpointError
 from munjang.nn.encoder import Encoder
 from munjang.nn.families.base import Names
 from munjang.nn.heads import check_weight
-from munjang.nn.int8.weights import equalisers, in_steps
+from munjang.nn.int8.weights import equalisers, quantize_weights
 from munjang.nn.prepacked import prepack_exact
 
 FORMAT = "munjang-int8"  # as `save` calls it
@@ -38,7 +38,7 @@ def squeeze(encoder: Encoder, names: Names, tensors: dict[str, Tensor]) -> dict[
             if path in exponents:
                 squeezed[name + EQUAL_SUFFIX] = exponents[path].clone()  # safetensors takes no tensor twice
                 weight_ND = weight_ND * torch.exp2(exponents[path].float())
-            squeezed[name], squeezed[name + SCALE_SUFFIX] = in_steps(weight_ND)
+            squeezed[name], squeezed[name + SCALE_SUFFIX] = quantize_weights(weight_ND)
     return squeezed
 
 

@@ -17,6 +17,10 @@ from torch import nn
 from munjang.checkpoint.atomic import write_folder
 from munjang.checkpoint.files import RANGES_FILE, Json
 from munjang.checkpoint.model import Model
+from munjang.checkpoint.onnx import open_graph, write_onnx
+from munjang.errors import CheckpointError
+from munjang.nn.network import SentenceNetwork
+from munjang.nn.threads import run_in_thread
 from munjang.checkpoint.modules import write_json
 from munjang.checkpoint.onnx import DTYPES, FACTS_FILE, FORMAT_VERSION, GRAPH_FILE, open_graph
 from munjang.checkpoint.write import write_static_texts, write_texts
@@ -24,7 +28,7 @@ from munjang.errors import CheckpointError, UnsupportedModel, unknown
 from munjang.nn.base import VectorNetwork
 from munjang.nn.heads import path_of
 from munjang.nn.network import PairNetwork, SentenceNetwork
-from munjang.nn.onnx.graph import LARGEST, Graph
+from munjang.nn.onnx.graph import MAX_FILE_BYTES, Graph
 from munjang.nn.onnx.outputs import pair_outputs, sentence_outputs
 from munjang.nn.onnx.session import Facts
 from munjang.nn.threads import apart
@@ -96,7 +100,7 @@ def export_onnx(model: Model, target: Path, dtype: str = "float32", activation: 
 
 
 def write_onnx(
-    model: Model, folder: Path, dtype: str, activation: nn.Module | None = None, limit: int = LARGEST
+    model: Model, folder: Path, dtype: str, activation: nn.Module | None = None, limit: int = MAX_FILE_BYTES
 ) -> None:
     """Fill an empty folder. Weights of more than `limit` bytes go into a file of their own."""
     if dtype not in DTYPES:

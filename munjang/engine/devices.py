@@ -1,4 +1,4 @@
-"""Devices and dtypes: what a caller asks for, or what suits the machine."""
+"""Devices and dtypes: those that a caller asks for, or the best of the machine."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,16 +20,16 @@ def pick_device(device: str | torch.device | None) -> torch.device:
         name = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
         return torch.device(name)
     try:
-        found = torch.device(device)
+        picked = torch.device(device)
     except RuntimeError as error:
         raise unknown("device", device, DEVICES) from error
-    if found.type not in DEVICES:
-        raise unknown("device", found.type, DEVICES)
-    if found.type == "cuda" and (found.index or 0) >= torch.cuda.device_count():
+    if picked.type not in DEVICES:
+        raise unknown("device", picked.type, DEVICES)
+    if picked.type == "cuda" and (picked.index or 0) >= torch.cuda.device_count():
         raise InputError(f"The device {device!s} is not here; torch sees {torch.cuda.device_count()} CUDA devices.")
-    if found.type == "mps" and not torch.backends.mps.is_available():
+    if picked.type == "mps" and not torch.backends.mps.is_available():
         raise InputError("The device mps is not here; torch sees no Apple GPU.")
-    return found
+    return picked
 
 
 def pick_dtype(dtype: str | None, device: torch.device) -> torch.dtype:
@@ -46,12 +46,12 @@ def pick_dtype(dtype: str | None, device: torch.device) -> torch.dtype:
 
 def place_model(folder: Path, device: Devices, dtype: str | None) -> tuple[list[torch.device], str]:
     """Return the devices asked for, and one dtype for all: where none is named, the one that suits the first."""
-    bound = [compute_options(folder, each, dtype) for each in as_devices(device)]
-    devices = [pick_device(each) for each, _ in bound]
+    bound = [compute_options(folder, name, dtype) for name in as_devices(device)]
+    devices = [pick_device(name) for name, _ in bound]
     if dtype is None and devices[0].type == "cpu" and stated_dtype(folder) == "int8" and can_pack(torch.int8):
         return devices, "int8"
-    found = [pick_dtype(name, each) for (_, name), each in zip(bound, devices, strict=True)]
-    return devices, str(found[0]).removeprefix("torch.")
+    dtypes = [pick_dtype(name, picked) for (_, name), picked in zip(bound, devices, strict=True)]
+    return devices, str(dtypes[0]).removeprefix("torch.")
 
 
 def as_devices(device: Devices) -> list[str | torch.device | None]:

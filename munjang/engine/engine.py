@@ -33,8 +33,8 @@ from munjang.types import Bools, Floats, Ints, TokenIds
 from munjang.vectors.precision import quantize
 
 MIN_WINDOWS_FOR_PROCESSES = 8  # beside a GPU: fewer are not worth starting processes that tokenize
-LONG = ("truncate", "average", "error")
-OUTPUTS = ("numpy", "torch", "tokens")
+LONG_MODES = ("truncate", "average", "error")
+OUTPUT_TYPES = ("numpy", "torch", "tokens")
 
 
 class Call(Protocol):
@@ -84,10 +84,10 @@ class Encoding:
     name = "encoding"
 
     def __post_init__(self) -> None:
-        if self.long not in LONG:
-            raise unknown("long", self.long, LONG)
-        if self.output not in OUTPUTS:
-            raise unknown("output", self.output, OUTPUTS)
+        if self.long not in LONG_MODES:
+            raise unknown("long", self.long, LONG_MODES)
+        if self.output not in OUTPUT_TYPES:
+            raise unknown("output", self.output, OUTPUT_TYPES)
         if self.output == "tokens" and (self.precision, self.truncate_dim, self.long) != ("float32", None, "truncate"):
             raise InputError(
                 "output='tokens' gives the token vectors as they are: no precision, truncate_dim or long with it."

@@ -16,15 +16,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from munjang.nn.attention import LONGEST_IN_TILES
+from munjang.nn.attention import MAX_TILED_LENGTH
 from munjang.nn.base import Network
 from munjang.nn.encoder import Encoder
 from munjang.nn.norm import is_fused
 from munjang.text.packing import Packed
 
-MOST_FILLED = 0.05  # of the slots
-SMALL = 64  # tokens: a lone short text, whose every length gets a graph of its own
-SEEN = 3  # times a size is computed the plain way before it is captured: many are never seen again
+MAX_FILLER_FRACTION = 0.05  # of a graph's slots
+MAX_SMALL_GRAPH_TOKENS = 64  # up to here, for a single short text, every length gets a graph of its own
+NUM_RUNS_BEFORE_CAPTURE = 3  # many sizes come once and never again
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Graphs:
         self.network, self.budget = network, budget
         self.weight = encoder.embeddings.word.weight
         self.known: dict[tuple[int, bool], Captured] = {}
-        self.seen: Counter[tuple[int, bool]] = Counter()
+        self.num_runs: Counter[tuple[int, bool]] = Counter()
         self.pool: Any = None  # torch's own handle
 
     def lay_out(self, batch: Packed) -> Packed:
@@ -52,7 +52,7 @@ class Graphs:
         if size is None:
             return batch.pinned()
         num_rows = 2 if batch.types_T is None else 3
-        numbers = np.zeros(num_rows * size + most_texts(size) + 1, np.int64)
+        numbers = np.zeros(num_rows * size + max_texts(size) + 1, np.int64)
         for row, tensor in enumerate((batch.ids_T, batch.positions_T, batch.types_T)[:num_rows]):
             assert tensor is not None
             numbers[row * size : row * size + batch.num_tokens] = tensor.numpy()
@@ -64,12 +64,12 @@ class Graphs:
     def size_for(self, batch: Packed) -> int | None:
         """Return the number of tokens of the graph that fits a batch; None: no graph fits."""
         num_tokens, is_skipping = batch.num_tokens, batch.skip is not None and bool(batch.skip.any())
-        if not num_tokens or is_skipping or batch.max_length > LONGEST_IN_TILES or not self._is_fused():
+        if not num_tokens or is_skipping or batch.max_length > MAX_TILED_LENGTH or not self._is_fused():
             return None
-        if num_tokens <= SMALL:
+        if num_tokens <= MAX_SMALL_GRAPH_TOKENS:
             return num_tokens if len(batch.lengths) <= num_tokens else None
-        is_full = (1 - MOST_FILLED) * self.budget <= num_tokens <= self.budget
-        return self.budget if is_full and len(batch.lengths) < most_texts(self.budget) else None
+        is_full = (1 - MAX_FILLER_FRACTION) * self.budget <= num_tokens <= self.budget
+        return self.budget if is_full and len(batch.lengths) < max_texts(self.budget) else None
 
     def _is_fused(self) -> bool:
         with torch.inference_mode():
@@ -81,8 +81,8 @@ class Graphs:
         size = self.size_for(batch)
         key = (size or 0, batch.types_T is not None)
         if key not in self.known:
-            self.seen[key] += 1
-            if size is None or self.seen[key] <= SEEN:
+            self.num_runs[key] += 1
+            if size is None or self.num_runs[key] <= NUM_RUNS_BEFORE_CAPTURE:
                 return otherwise(batch.to(self.weight.device))
             self.known[key] = self._capture(*key)
         captured = self.known[key]
@@ -92,13 +92,13 @@ class Graphs:
 
     def _capture(self, size: int, has_types: bool) -> Captured:
         device, num_rows = self.weight.device, 3 if has_types else 2
-        numbers = torch.zeros(num_rows * size + most_texts(size) + 1, dtype=torch.int64, device=device)
+        numbers = torch.zeros(num_rows * size + max_texts(size) + 1, dtype=torch.int64, device=device)
         numbers[num_rows * size + 1 :] = size
 
         def forward() -> Tensor:
             ids_T, positions_T, *types_T = numbers[: num_rows * size].view(num_rows, size).unbind(0)
             # on the host a batch of the longest texts, for what is decided there; on the device whatever is copied in
-            lengths = np.full(1, min(size, LONGEST_IN_TILES))
+            lengths = np.full(1, min(size, MAX_TILED_LENGTH))
             starts_B = numbers[num_rows * size :].int()
             return self.network(Packed(ids_T, positions_T, types_T[0] if has_types else None, starts_B, lengths))
 
@@ -113,6 +113,6 @@ class Graphs:
         return Captured(graph, numbers, out_BD)
 
 
-def most_texts(size: int) -> int:
+def max_texts(size: int) -> int:
     """Return how many texts a graph of `size` tokens takes, the filler text at its end included."""
-    return size + 1 if size <= SMALL else size // 4
+    return size + 1 if size <= MAX_SMALL_GRAPH_TOKENS else size // 4

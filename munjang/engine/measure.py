@@ -1,4 +1,4 @@
-"""How fast something is: turns taken one after another, so that a machine that slows down slows everyone down."""
+"""Timing of several actions in turns, so that a machine that slows down slows all of them."""
 
 import platform
 import statistics
@@ -42,7 +42,7 @@ def take_turns(actions: Mapping[str, Callable[[], object]], rounds: int) -> dict
             start = time.perf_counter()
             action()
             seconds[name].append(time.perf_counter() - start)
-    return {name: Timing(tuple(found)) for name, found in seconds.items()}
+    return {name: Timing(tuple(turns)) for name, turns in seconds.items()}
 
 
 def processor(device: torch.device | None = None) -> str:

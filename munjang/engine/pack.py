@@ -34,7 +34,7 @@ def pack_window(
 ) -> list[Batch]:
     """Cut a window into batches; `lay_out` puts each where the device reads it from."""
     tokens, skip_B = window.tokens, window.skip_B
-    if len(tokens.lengths) == 1:  # the time of a lone text is that of numpy's calls
+    if len(tokens.lengths) == 1:  # for a single text numpy's calls would take most of the time
         packed = pack(tokens.ids, tokens.lengths, tokens.types, skip_B, uncounted_id)
         return [Batch(window.rows_B, lay_out(packed), len(tokens.ids) > budget.tokens)]
     starts, is_one_of_many = cumulative(tokens.lengths), len(tokens.ids) > budget.tokens

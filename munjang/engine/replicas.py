@@ -37,8 +37,8 @@ from munjang.text.child_process import FAILURES, ChildProcess, end_all, write
 from munjang.text.tokenizer import Tokenizer
 from munjang.types import Bools
 
-MAX_WINDOWS = 8  # of a part: enough for tokenizing and computing to overlap within it
-TARGET_S = 0.5  # a part that took less is followed by a larger one, one that took twice as long by a smaller
+MAX_PART_WINDOWS = 8  # enough for tokenizing and computing to overlap within a part
+TARGET_PART_S = 0.5  # after a part that took less comes a larger one, after twice as long a smaller
 
 
 class Call(Protocol):
@@ -193,7 +193,7 @@ class Replicas:
                     for future in wait(running, return_when=FIRST_COMPLETED).done:
                         start, end, stop = running.pop(future)
                         try:
-                            found = future.result()
+                            rows = future.result()
                         except Gone as gone:
                             again.append((start, end))
                             _forget(stop.replica, gone)
@@ -204,7 +204,7 @@ class Replicas:
                             _drop(running, start)
                         else:
                             idle.append(stop.replica)
-                            yield start, end, found
+                            yield start, end, rows
             finally:  # Ctrl-C, or an error of the caller's
                 _drop(running)
         if errors:  # the one that a single device would have met first: parts are begun in order
@@ -222,19 +222,19 @@ def _compute(stop: Stop, engine: Computer, items: list[Any], call: Call, limit: 
     replica, started = stop.replica, time.monotonic()
     if replica.process is None:
         with until(lambda: stop.is_set):
-            found = engine.part(items, call)
+            rows = engine.part(items, call)
     else:
-        found = replica.answer((limit, items, call), stop)
+        rows = replica.answer((limit, items, call), stop)
     took_s = time.monotonic() - started
-    if took_s < TARGET_S and len(items) == replica.windows * call.window:
-        replica.windows = min(2 * replica.windows, MAX_WINDOWS)
-    elif took_s > 2 * TARGET_S:
+    if took_s < TARGET_PART_S and len(items) == replica.windows * call.window:
+        replica.windows = min(2 * replica.windows, MAX_PART_WINDOWS)
+    elif took_s > 2 * TARGET_PART_S:
         replica.windows = max(replica.windows // 2, 1)
-    return found
+    return rows
 
 
 def _forget(replica: Replica, gone: Gone) -> None:
-    if replica.is_alive:  # another thread may have found out at the same time
+    if replica.is_alive:  # another thread may have noticed at the same time
         replica.is_alive = False
         warnings.warn(
             f"The process for {replica.device} ended ({gone}); the other devices go on without it.",
@@ -249,11 +249,11 @@ def serve(receive: BinaryIO, send: BinaryIO) -> None:
     questions: queue.SimpleQueue[tuple[Any, ...]] = queue.SimpleQueue()
     dropped: set[int] = set()
     threading.Thread(target=_listen, args=(receive, questions, dropped), daemon=True).start()
-    engine = _answered(send, partial(build, *options), lambda built: None)
+    engine = _answer(send, partial(build, *options), lambda built: None)
     while engine is not None:
         number, engine.tokenizer.max_length, *question = questions.get()
         with until(partial(dropped.__contains__, number)):
-            _answered(send, partial(engine.part, *question), lambda found: found)
+            _answer(send, partial(engine.part, *question), lambda result: result)
 
 
 def _listen(receive: BinaryIO, questions: "queue.SimpleQueue[tuple[Any, ...]]", dropped: set[int]) -> None:
@@ -269,15 +269,15 @@ def _listen(receive: BinaryIO, questions: "queue.SimpleQueue[tuple[Any, ...]]", 
             questions.put(heard)
 
 
-def _answered(send: BinaryIO, function: Callable[[], Any], say: Callable[[Any], Any]) -> Any:
+def _answer(send: BinaryIO, function: Callable[[], Any], say: Callable[[Any], Any]) -> Any:
     """Call the function and send its result or its error to the parent; return None if it failed."""
     try:
-        found = function()
+        result = function()
     except Exception as error:
         write(send, (True, _sendable(error)))
         return None
-    write(send, (False, say(found)))
-    return found
+    write(send, (False, say(result)))
+    return result
 
 
 def _sendable(error: Exception) -> Exception:
@@ -290,7 +290,7 @@ def _sendable(error: Exception) -> Exception:
 
 if __name__ == "__main__":
     output = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a library prints is no answer
+    os.dup2(2, 1)  # the output of libraries must not mix with answers
     warnings.simplefilter("ignore")  # the parent loads the same and computes the same: it has said so
     try:
         serve(sys.stdin.buffer, output)

@@ -36,9 +36,9 @@ Forward = Callable[[Packed], Tensor]
 Finish = Callable[[Tensor], Tensor]
 # Tokens a batch: past these the rate no longer grows (docs/log.md, 2026-11-15). Wider networks fill a device sooner.
 BUDGETS = {"cpu": 2048, "cuda": 65536, "mps": 16384}
-CANDIDATE_BUDGETS = {"cpu": (1024, 2048, 4096), "cuda": (32768, 65536, 131072)}  # of which tuning chooses
-MIN_BATCHES_TO_TUNE = 50  # tuning takes as long as a few batches, so it waits until there was so much to do
-# Of a lone batch: with fewer multiplications more threads cost more than they give (a short text, a small network)
+CANDIDATE_BUDGETS = {"cpu": (1024, 2048, 4096), "cuda": (32768, 65536, 131072)}  # tuning chooses one of these
+MIN_BATCHES_TO_TUNE = 50  # tuning takes as long as a few batches
+# With fewer multiplications in a single batch threads cost more than they gain (a short text, a small network)
 MIN_MULTIPLICATIONS_FOR_ALL_CORES = 2e8
 MIN_TOKENS_TO_SHARE = 512  # a batch is not cut below this only to keep every core busy
 MAX_READY_BATCHES = 2  # beside those being computed: enough to keep a device busy, few enough to bound memory
@@ -100,13 +100,13 @@ class Executor:
             raise InputError(f"batch_tokens must be at least 1, not {asked}.")
         shared = max(-(-num_tokens // self.num_sharing), MIN_TOKENS_TO_SHARE)  # so that no core is left without a batch
         # on one core somebody else decides how much there is at a time, and others are not to wait for a measurement
-        suited = self._suited(num_tokens) if self.num_sharing == self.num_workers else BUDGETS[self.device.type]
-        wanted = min(suited, shared) if asked is None else asked
+        best = self._best_tokens(num_tokens) if self.num_sharing == self.num_workers else BUDGETS[self.device.type]
+        wanted = min(best, shared) if asked is None else asked
         tokens = wanted if self.limit is None else min(wanted, self.limit)
         is_strict = asked is not None or self.limit is not None or self.device.type == "cuda"
         return Budget(tokens, None if is_strict else self.num_sharing)
 
-    def _suited(self, num_tokens: int) -> int:
+    def _best_tokens(self, num_tokens: int) -> int:
         """Return the best number of tokens in a batch; measured here once there is enough work."""
         usual, candidates = BUDGETS[self.device.type], CANDIDATE_BUDGETS.get(self.device.type)
         encoder = self.network.encoder.own
@@ -114,7 +114,7 @@ class Executor:
             return usual
         self._num_seen += num_tokens
         if self._budget is None and self._num_seen >= MIN_BATCHES_TO_TUNE * usual:
-            key = tuning.key_of(encoder, self.device, self.num_workers, tuning.how_computed(self.network))
+            key = tuning.key_of(encoder, self.device, self.num_workers, tuning.arithmetic_of(self.network))
             self._budget = tuning.find(key, candidates, partial(self._rate, encoder))
             if self.graphs is not None:
                 self.graphs.budget = self._budget
@@ -123,13 +123,14 @@ class Executor:
     def _rate(self, encoder: Encoder, budget: int) -> float:
         """Return the tokens per second with batches of `budget` tokens, on one core or the GPU."""
         batch = sample(encoder, [SAMPLE_TOKENS] * (budget // SAMPLE_TOKENS))
-        return self._pool(is_one_of_many=True).submit(self._timed, batch).result()
+        return self._pool(is_one_of_many=True).submit(self._measure, batch).result()
 
-    def _timed(self, batch: Packed) -> float:
+    def _measure(self, batch: Packed) -> float:
         """Time a batch in the thread that computes, so that waiting for other batches does not count."""
         if self.stream is not None:
             self.stream.synchronize()
-        clock = time.thread_time if self.stream is None else time.perf_counter  # on a core nobody else's work counts
+        # on a core the work of others does not count
+        clock = time.thread_time if self.stream is None else time.perf_counter
         start = clock()
         self._run(batch, self.network, unchanged, keeps_device=False).wait()
         return batch.num_tokens / max(clock() - start, 1e-9)

@@ -119,8 +119,8 @@ class Pairs:
 class ReadyIds:
     """Token ids from the caller, in one window."""
 
-    def __init__(self, given: TokenIds, vocab_size: int, max_length: int | None) -> None:
-        self.tokens = Tokens(given.flat, given.lengths)
+    def __init__(self, token_ids: TokenIds, vocab_size: int, max_length: int | None) -> None:
+        self.tokens = Tokens(token_ids.flat, token_ids.lengths)
         ids, lengths = self.tokens.ids, self.tokens.lengths
         if len(ids) and not 0 <= int(ids.min()) <= int(ids.max()) < vocab_size:
             raise InputError(

@@ -18,7 +18,7 @@ from munjang.engine.measure import processor
 from munjang.nn.base import Network
 from munjang.nn.encoder import Encoder
 
-SWITCH = "MUNJANG_TUNE"
+TUNE_VARIABLE = "MUNJANG_TUNE"
 MIN_GAIN = 1.03  # a larger batch takes more memory: it has to be worth it
 MAX_TURNS = 3
 MAX_TOTAL_S = 2.0  # no third turn after this
@@ -30,7 +30,7 @@ _pauses: list[object] = []
 
 def is_on() -> bool:
     """Return whether measuring is allowed now."""
-    return os.environ.get(SWITCH, "1") != "0" and not _pauses
+    return os.environ.get(TUNE_VARIABLE, "1") != "0" and not _pauses
 
 
 @contextmanager
@@ -92,7 +92,7 @@ def _in_turns(candidates: Sequence[int], measure: Callable[[int], float]) -> dic
     return rates
 
 
-def how_computed(network: Network) -> str:
+def arithmetic_of(network: Network) -> str:
     """Return the dtype of the layers and how their weights are prepacked."""
     prepacked = [getattr(module, "prepacked", None) for module in network.modules()]
     packings = sorted({type(packing).__name__ for packing in prepacked if packing is not None})

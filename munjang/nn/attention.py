@@ -84,8 +84,8 @@ def varlen(qkv_T3NK: Tensor, batch: Packed, bias: Bias | None, dropout: float, w
 
     query_TNK, key_TNK, value_TNK = qkv_T3NK.unbind(1)
     starts, longest = batch.starts_B, batch.max_length
-    given = (query_TNK, key_TNK, value_TNK, starts, starts, longest, longest)
-    out = varlen_attn(*given) if window is None else varlen_attn(*given, window_size=(window, window))
+    args = (query_TNK, key_TNK, value_TNK, starts, starts, longest, longest)
+    out = varlen_attn(*args) if window is None else varlen_attn(*args, window_size=(window, window))
     assert isinstance(out, Tensor)
     return out
 
@@ -113,8 +113,8 @@ def runs(qkv_T3NK: Tensor, batch: Packed, bias: Bias | None, dropout: float, win
         rectangle = qkv_T3NK[start : start + texts * length].view(texts, length, 3, heads, width)
         query, key, value = rectangle.permute(2, 0, 3, 1, 4).unbind(0)
         mask = _mask(length, bias, window, qkv_T3NK)
-        seen = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout)
-        parts.append(seen.transpose(1, 2).reshape(texts * length, heads, width))
+        out = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout)
+        parts.append(out.transpose(1, 2).reshape(texts * length, heads, width))
     return torch.cat(parts)
 
 
@@ -122,14 +122,14 @@ def _mask(length: int, bias: Bias | None, window: int | None, like: Tensor) -> T
     mask = None if bias is None else bias(length).to(like.dtype)
     if window is None or length <= window + 1:
         return mask
-    place = torch.arange(length, device=like.device)
-    far = (place[:, None] - place[None, :]).abs() > window
+    position = torch.arange(length, device=like.device)
+    far = (position[:, None] - position[None, :]).abs() > window
     hidden = torch.zeros(length, length, dtype=like.dtype, device=like.device).masked_fill_(far, float("-inf"))
     return hidden if mask is None else mask + hidden
 
 
 # flash attention gives every text a tile of its own: longer ones fill it (docs/log.md, 2026-11-15)
-LONGEST_IN_TILES = 256
+MAX_TILED_LENGTH = 256
 KERNELS: list[tuple[Kernel, Callable[[Demand], bool]]] = [
     (
         tiles,
@@ -140,7 +140,7 @@ KERNELS: list[tuple[Kernel, Callable[[Demand], bool]]] = [
             and need.head_width in (16, 32, 64, 128)
             and need.dropout == 0
             and not need.has_gradient
-            and (need.has_bias or need.max_length <= LONGEST_IN_TILES)
+            and (need.has_bias or need.max_length <= MAX_TILED_LENGTH)
         ),
     ),
     (
@@ -153,7 +153,7 @@ KERNELS: list[tuple[Kernel, Callable[[Demand], bool]]] = [
             and need.has_gradient
             and not need.has_bias
             and need.window is None
-            and (need.dropout > 0 or need.max_length <= LONGEST_IN_TILES)  # else nothing faster knows dropout
+            and (need.dropout > 0 or need.max_length <= MAX_TILED_LENGTH)  # else nothing faster knows dropout
         ),
     ),
     (
@@ -198,5 +198,5 @@ def attend_one(qkv_T3NK: Tensor, num_tokens: int, bias: Callable[[int], Tensor] 
     """Compute `attend` for one text on a CPU, already padded: rows past `num_tokens` are masked."""
     query, key, value = qkv_T3NK.permute(1, 2, 0, 3)[:, None].unbind(0)
     mask = None if bias is None else bias(len(qkv_T3NK))[..., :num_tokens].to(query.dtype)
-    seen = F.scaled_dot_product_attention(query, key[:, :, :num_tokens], value[:, :, :num_tokens], attn_mask=mask)
-    return seen[0].transpose(0, 1)
+    out = F.scaled_dot_product_attention(query, key[:, :, :num_tokens], value[:, :, :num_tokens], attn_mask=mask)
+    return out[0].transpose(0, 1)

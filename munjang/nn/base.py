@@ -1,4 +1,4 @@
-"""Network: what every model is to the engine, the facades and training, whoever computes it.
+"""Network: the interface of every model to the engine, the facades and training.
 
 B texts or pairs, R columns of a result.
 """

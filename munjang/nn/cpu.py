@@ -9,13 +9,13 @@ import os
 import torch
 
 # values of ONEDNN_MAX_CPU_ISA below which oneDNN adds two 8-bit products in 16 bits, or has no bf16 products
-WITHOUT_VNNI = frozenset({"SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX2_VNNI_2", "AVX512_CORE"})
-WITHOUT_BF16 = WITHOUT_VNNI | {"AVX512_CORE_VNNI"}
+ISAS_WITHOUT_VNNI = frozenset({"SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX2_VNNI_2", "AVX512_CORE"})
+ISAS_WITHOUT_BF16 = ISAS_WITHOUT_VNNI | {"AVX512_CORE_VNNI"}
 
 
 def has_vnni() -> bool:
     """Return whether 8-bit products are added in 32 bits. AVX-VNNI without AVX-512 counts as no, which is safe."""
-    return torch.cpu._is_vnni_supported() and _allowed_isa() not in WITHOUT_VNNI
+    return torch.cpu._is_vnni_supported() and _allowed_isa() not in ISAS_WITHOUT_VNNI
 
 
 def has_bf16() -> bool:
@@ -30,7 +30,7 @@ def can_pack(dtype: torch.dtype) -> bool:
     if dtype == torch.int8:
         return torch.cpu._is_avx2_supported() and hasattr(torch.ops.onednn, "qlinear_pointwise")
     if dtype == torch.bfloat16:
-        return torch.ops.mkldnn._is_mkldnn_bf16_supported() and _allowed_isa() not in WITHOUT_BF16
+        return torch.ops.mkldnn._is_mkldnn_bf16_supported() and _allowed_isa() not in ISAS_WITHOUT_BF16
     return dtype == torch.float32
 
 

@@ -10,8 +10,8 @@ import triton.language as tl
 from torch import Tensor, nn
 
 LOG2_E = 1.4426950408889634
-ROWS = 4  # rows of a norm that one program takes
-TILE = (64, 32, 2)  # queries and keys of a tile, warps: the best of ten on an H200 (docs/log.md, 2026-11-15)
+NORM_ROWS = 4  # rows of a norm per program
+ATTENTION_TILE = (64, 32, 2)  # queries and keys of a tile, warps: the best of ten on an H200 (docs/log.md, 2026-11-15)
 
 
 @triton.jit
@@ -158,7 +158,7 @@ def attend(
     """Attend within each text: [T, N, K]. `bias_NR`: by distance (query minus key), from -R//2 to R//2."""
     num_tokens, _, num_heads, width = qkv_T3NK.shape
     out_TNK = torch.empty_like(qkv_T3NK[:, 0])
-    size, step, warps = TILE
+    size, step, warps = ATTENTION_TILE
     _attend[(triton.cdiv(num_tokens, size), num_heads)](
         *(qkv_T3NK, begin_T, end_T, out_TNK if bias_NR is None else bias_NR, out_TNK, num_tokens),
         *(LOG2_E / width**0.5, window or 0, 0 if bias_NR is None else bias_NR.shape[1] // 2),
@@ -172,9 +172,9 @@ def add_norm(x_TD: Tensor, onto_TD: Tensor, norm: nn.LayerNorm) -> Tensor:
     """Compute the norm of a sum in one pass."""
     num_rows, width = x_TD.shape
     out_TD = torch.empty_like(x_TD)
-    _add_norm[(triton.cdiv(num_rows, ROWS),)](
+    _add_norm[(triton.cdiv(num_rows, NORM_ROWS),)](
         *(x_TD, onto_TD, norm.weight, norm.weight if norm.bias is None else norm.bias, out_TD, num_rows, width),
-        *(norm.eps, norm.bias is not None, ROWS, triton.next_power_of_2(width)),
+        *(norm.eps, norm.bias is not None, NORM_ROWS, triton.next_power_of_2(width)),
     )
     return out_TD
 
@@ -192,10 +192,10 @@ def embed_norm(
     num_rows, width = len(ids_T), word.weight.shape[1]
     out_TD = torch.empty(num_rows, width, dtype=word.weight.dtype, device=ids_T.device)
     weights = [word.weight if table is None else table.weight for table in tables]
-    _embed_norm[(triton.cdiv(num_rows, ROWS),)](
+    _embed_norm[(triton.cdiv(num_rows, NORM_ROWS),)](
         *(ids_T, positions_T, ids_T if types_T is None else types_T, *weights),
         *(norm.weight, norm.weight if norm.bias is None else norm.bias, out_TD, num_rows, width, offset, norm.eps),
         *(position is not None, segment is not None, types_T is not None, norm.bias is not None),
-        *(ROWS, triton.next_power_of_2(width)),
+        *(NORM_ROWS, triton.next_power_of_2(width)),
     )
     return out_TD

@@ -14,9 +14,9 @@ from torch import Tensor, nn
 
 LOG2_E = 1.4426950408889634
 LN_2 = 0.6931471805599453
-SIZE, STEP, WARPS = 64, 32, 4  # of a tile of queries (or keys), what it is compared with at a time
-ROWS = 4  # rows of a norm at a time
-PROGRAMS = 528  # that share the rows of a norm's gradient: four for each multiprocessor of an H200
+TILE_SIZE, TILE_STEP, NUM_WARPS = 64, 32, 4  # queries (or keys) of a tile, and keys (or queries) at a time
+NORM_ROWS = 4  # rows of a norm per program
+NUM_PROGRAMS = 528  # for a norm's gradient: four for each multiprocessor of an H200
 
 
 @triton.jit
@@ -310,9 +310,9 @@ class Attend(torch.autograd.Function):
         out_TNK = torch.empty_like(qkv_T3NK[:, 0])
         sums_TN = torch.empty(num_tokens, num_heads, dtype=torch.float32, device=qkv_T3NK.device)
         given = (num_tokens, LOG2_E / width**0.5, seed_from_torch() if share else 0, span, share)
-        shape = (num_heads, width, share > 0, SIZE, STEP)
-        grid = (triton.cdiv(num_tokens, SIZE), num_heads)
-        _forward[grid](qkv_T3NK, begin_T, end_T, out_TNK, sums_TN, *given, *shape, num_warps=WARPS)
+        shape = (num_heads, width, share > 0, TILE_SIZE, TILE_STEP)
+        grid = (triton.cdiv(num_tokens, TILE_SIZE), num_heads)
+        _forward[grid](qkv_T3NK, begin_T, end_T, out_TNK, sums_TN, *given, *shape, num_warps=NUM_WARPS)
         ctx.save_for_backward(qkv_T3NK, begin_T, end_T, out_TNK, sums_TN)
         ctx.given, ctx.shape, ctx.grid = given, shape, grid
         return out_TNK
@@ -324,11 +324,11 @@ class Attend(torch.autograd.Function):
         into_T3NK, products_TN = torch.empty_like(qkv_T3NK), torch.empty_like(sums_TN)
         _backward_queries[ctx.grid](
             *(qkv_T3NK, begin_T, end_T, out_TNK, sums_TN, slope_TNK, products_TN, into_T3NK, *ctx.given, *ctx.shape),
-            num_warps=WARPS,
+            num_warps=NUM_WARPS,
         )
         _backward_keys[ctx.grid](
             *(qkv_T3NK, begin_T, end_T, sums_TN, slope_TNK, products_TN, into_T3NK, *ctx.given, *ctx.shape),
-            num_warps=WARPS,
+            num_warps=NUM_WARPS,
         )
         return into_T3NK, None, None, None, None
 
@@ -351,9 +351,9 @@ class AddNorm(torch.autograd.Function):
         means_T = torch.empty(num_rows, dtype=torch.float32, device=x_TD.device)
         scales_T = torch.empty_like(means_T)
         seed, block = seed_from_torch() if share else 0, triton.next_power_of_2(width)
-        _add_norm[(triton.cdiv(num_rows, ROWS),)](
+        _add_norm[(triton.cdiv(num_rows, NORM_ROWS),)](
             *(x_TD, onto_TD, weight_D, weight_D if bias_D is None else bias_D, summed_TD, out_TD, means_T, scales_T),
-            *(num_rows, width, eps, seed, share, bias_D is not None, share > 0, ROWS, block),
+            *(num_rows, width, eps, seed, share, bias_D is not None, share > 0, NORM_ROWS, block),
         )
         ctx.save_for_backward(summed_TD, means_T, scales_T, weight_D)
         ctx.seed, ctx.share, ctx.block, ctx.has_bias = seed, share, block, bias_D is not None
@@ -366,11 +366,11 @@ class AddNorm(torch.autograd.Function):
         slope_TD = slope_TD.contiguous()
         by_onto_TD = torch.empty_like(summed_TD)
         by_x_TD = torch.empty_like(summed_TD) if ctx.share else by_onto_TD
-        programs = min(PROGRAMS, triton.cdiv(num_rows, ROWS))
+        programs = min(NUM_PROGRAMS, triton.cdiv(num_rows, NORM_ROWS))
         parts_2PD = torch.empty(2, programs, width, dtype=torch.float32, device=slope_TD.device)
         _add_norm_backward[(programs,)](
             *(slope_TD, summed_TD, means_T, scales_T, weight_D, by_x_TD, by_onto_TD, parts_2PD[0], parts_2PD[1]),
-            *(num_rows, width, ctx.seed, ctx.share, ctx.share > 0, programs, ROWS, ctx.block),
+            *(num_rows, width, ctx.seed, ctx.share, ctx.share > 0, programs, NORM_ROWS, ctx.block),
         )
         sums_2D = parts_2PD.sum(1).to(weight_D.dtype)
         return by_x_TD, by_onto_TD, sums_2D[0], sums_2D[1] if ctx.has_bias else None, None, None

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from munjang.errors import UnsupportedModel
 from munjang.nn.attention import Bias, attend, attend_one
 from munjang.nn.int8 import layer
-from munjang.nn.linear import BLOCK, Linear, round_up
+from munjang.nn.linear import MAX_ROWS, Linear, round_up
 from munjang.nn.norm import Norm, is_fused
 from munjang.text.packing import Packed
 
@@ -159,16 +159,16 @@ class Block(nn.Module):
 
     @property
     def is_prepacked(self) -> bool:
-        return all(getattr(each, "prepacked", None) is not None for each in self.products)
+        return all(getattr(linear, "prepacked", None) is not None for linear in self.products)
 
     @property
     def products(self) -> tuple[Linear, Linear, Linear, Linear]:
         return self.qkv, self.out, self.up, self.down
 
-    def lone(self, x_TD: Tensor, num_tokens: int, bias: Bias | None) -> Tensor:
+    def forward_single_text(self, x_TD: Tensor, num_tokens: int, bias: Bias | None) -> Tensor:
         """Compute `forward` for one text with prepacked weights; rows past `num_tokens` are padding and masked."""
         if layer.has_static_scales(self):
-            return layer.lone(self, x_TD, num_tokens, bias)
+            return layer.single_text(self, x_TD, num_tokens, bias)
         seen_TNK = attend_one(self.qkv.product(x_TD).view(len(x_TD), 3, self.shape.num_heads, -1), num_tokens, bias)
         x_TD = self.attention_norm(self.out.product(seen_TNK.reshape(x_TD.shape)), x_TD)
         return cast(Tensor, self.inner_norm(self.down.product(self.up.product(x_TD, self.activation)), x_TD))
@@ -281,22 +281,22 @@ class Encoder(TokenEncoder):
 
     def forward(self, batch: Packed) -> Tensor:
         """Return the token vectors [T, D] of the last layer."""
-        return self._lone(batch) if self._is_lone(batch) else self.layers(batch)[-1]
+        return self._forward_single_text(batch) if self._is_single_text(batch) else self.layers(batch)[-1]
 
-    def _is_lone(self, batch: Packed) -> bool:
+    def _is_single_text(self, batch: Packed) -> bool:
         """Return whether this is one text, with prepacked weights and without ModernBERT's parts."""
         shape = self.shape
         has_more = shape.is_pre_norm or shape.has_gate or shape.rotary_bases or shape.windows
-        if len(batch.lengths) != 1 or not 0 < batch.num_tokens <= BLOCK or has_more or torch.is_grad_enabled():
+        if len(batch.lengths) != 1 or not 0 < batch.num_tokens <= MAX_ROWS or has_more or torch.is_grad_enabled():
             return False
         return all(cast(Block, block).is_prepacked for block in self.blocks)
 
-    def _lone(self, batch: Packed) -> Tensor:
+    def _forward_single_text(self, batch: Packed) -> Tensor:
         """Pad once instead of in every product, between which a short text spends a third of its time."""
         num_tokens, x_TD = batch.num_tokens, round_up(self.embeddings(batch))
         bias = None if self.relative is None else RelativeBias(self.relative)
         for block in self.order:
-            x_TD = cast(Block, self.blocks[block]).lone(x_TD, num_tokens, bias)
+            x_TD = cast(Block, self.blocks[block]).forward_single_text(x_TD, num_tokens, bias)
         return x_TD[:num_tokens]
 
     def layers(self, batch: Packed) -> list[Tensor]:
@@ -328,7 +328,7 @@ class RelativeBias:
 
     def __init__(self, table: nn.Embedding) -> None:
         self.table = table
-        self.known: dict[int, Tensor] = {}
+        self.bias_of_length: dict[int, Tensor] = {}
 
     def by_distance(self, reach: int) -> Tensor:
         """Return the bias by distance (query minus key) from -reach to reach: [N, 2 * reach + 1]."""
@@ -342,10 +342,11 @@ class RelativeBias:
 
     def __call__(self, length: int) -> Tensor:
         """Return the bias of all pairs of tokens in a text: [1, N, L, L]."""
-        if length not in self.known:
-            place = torch.arange(length, device=self.table.weight.device)
-            self.known[length] = self.by_distance(length - 1)[:, place[:, None] - place[None, :] + length - 1][None]
-        return self.known[length]
+        if length not in self.bias_of_length:
+            position = torch.arange(length, device=self.table.weight.device)
+            distance = position[:, None] - position[None, :]
+            self.bias_of_length[length] = self.by_distance(length - 1)[:, distance + length - 1][None]
+        return self.bias_of_length[length]
 
 
 def rotary_table(base: float, width: int, batch: Packed) -> Tensor:

@@ -1,6 +1,6 @@
 """Architectures that we do not implement, computed by `transformers` (extra): padded, sorted by tokens, and counted.
 
-Code that comes with a checkpoint is never run: what transformers itself does not know is refused.
+Code that comes with a checkpoint is never run: an architecture unknown to transformers is refused.
 B texts, L longest text, T tokens without padding, D width, C labels, V words.
 """
 
@@ -18,14 +18,14 @@ from munjang.nn.rectangle import Rectangle
 from munjang.text.packing import Packed
 
 # Encoder-decoders of which sentence-transformers takes the encoder alone
-ENCODERS = {
+ENCODER_CLASSES = {
     "t5": "T5EncoderModel",
     "mt5": "MT5EncoderModel",
     "umt5": "UMT5EncoderModel",
     "longt5": "LongT5EncoderModel",
     "switch_transformers": "SwitchTransformersEncoderModel",
 }
-POSITIONS = ("position_embeddings", "embed_positions", "wpe")  # what its models call a table of positions
+POSITION_TABLES = ("position_embeddings", "embed_positions", "wpe")  # names of position tables in transformers
 
 
 class TransformersModel(Rectangle):
@@ -61,9 +61,7 @@ class TransformersModel(Rectangle):
         """The longest text that a table of positions allows; None: there is no table."""
         limits = []
         for name, module in self.model.named_modules():
-            is_position = any(
-                word in name.rpartition(".")[2] for word in ("position_embeddings", "embed_positions", "wpe")
-            )
+            is_position = any(word in name.rpartition(".")[2] for word in POSITION_TABLES)
             if is_position and isinstance(module, nn.Embedding):
                 offset = getattr(module, "offset", 0) or (0 if module.padding_idx is None else module.padding_idx + 1)
                 limits.append(module.num_embeddings - int(offset))
@@ -155,7 +153,7 @@ def load(folder: Path, task: str, model_type: str, overrides: Mapping[str, Any])
         import transformers
     except ImportError as error:
         raise MissingExtra("transformers", "transformers", f"The architecture {model_type!r} of {folder}") from error
-    name = ENCODERS.get(model_type, task) if task == "AutoModel" else task
+    name = ENCODER_CLASSES.get(model_type, task) if task == "AutoModel" else task
     safe: dict[str, Any] = {"trust_remote_code": False, "local_files_only": True}
     try:
         config = transformers.AutoConfig.from_pretrained(folder, **overrides, **safe)

@@ -1,4 +1,4 @@
-"""What stands behind the encoder: modules over sentence vectors, and classification heads.
+"""Heads, which follow the encoder: modules over sentence vectors, and classification heads.
 
 T tokens of the whole batch, B texts, D width, C labels.
 """

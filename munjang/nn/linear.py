@@ -14,8 +14,8 @@ from torch import Tensor, nn
 Activation = Callable[[Tensor], Tensor]
 # oneDNN keeps a kernel with its working memory for every number of rows it has seen, megabytes each: rows go in blocks
 # of one size, the last one rounded up to one of 36 sizes (inside this product only), so that memory stays flat
-BLOCK = 512
-STEPS = ((32, 2), (64, 8), (128, 16), (BLOCK, 32))  # up to so many rows, to a multiple of: one short text has ten
+MAX_ROWS = 512
+ROW_MULTIPLES = ((32, 2), (64, 8), (128, 16), (MAX_ROWS, 32))  # (up to so many rows, padded to a multiple of)
 
 
 class Packing(Protocol):
@@ -41,9 +41,9 @@ class Linear(nn.Linear):
         self.prepacked = None
         return super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
 
-    def _load_from_state_dict(self, *given: Any) -> None:
+    def _load_from_state_dict(self, *args: Any) -> None:
         self.prepacked = None
-        super()._load_from_state_dict(*given)
+        super()._load_from_state_dict(*args)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the prepacked weights out of copies and pickles: torch can't copy them."""
@@ -59,11 +59,11 @@ class Linear(nn.Linear):
                 # in the product's own pass, by tanh: nearer to the exact one than bf16 can tell apart
                 return torch._addmm_activation(self.bias, x_TD, self.weight.t(), use_gelu=True)
             return self._plain(x_TD, activation)
-        if len(x_TD) <= BLOCK:
+        if len(x_TD) <= MAX_ROWS:
             return _rounded(self.prepacked, x_TD, activation)
         out = x_TD.new_empty(len(x_TD), self.out_features)
-        for start in range(0, len(x_TD), BLOCK):
-            part = slice(start, start + BLOCK)
+        for start in range(0, len(x_TD), MAX_ROWS):
+            part = slice(start, start + MAX_ROWS)
             _rounded(self.prepacked, x_TD[part], activation, out[part])
         return out
 
@@ -82,12 +82,12 @@ def _rounded(packed: Packing, x_TD: Tensor, activation: Activation | None, out_T
     padded_TD = round_up(x_TD)
     if padded_TD is x_TD:
         return packed(x_TD, activation, out_TN)
-    found_TN = packed(padded_TD, activation, None)[: len(x_TD)]
-    return found_TN if out_TN is None else out_TN.copy_(found_TN)
+    product_TN = packed(padded_TD, activation, None)[: len(x_TD)]
+    return product_TN if out_TN is None else out_TN.copy_(product_TN)
 
 
 def round_up(x_TD: Tensor) -> Tensor:
     """Pad at most MAX_ROWS rows with zeros to a number of rows that oneDNN has a kernel for."""
     rows = len(x_TD)
-    spare = -rows % next(step for most, step in STEPS if rows <= most)
+    spare = -rows % next(step for most, step in ROW_MULTIPLES if rows <= most)
     return F.pad(x_TD, (0, 0, 0, spare)) if spare else x_TD

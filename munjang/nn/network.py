@@ -103,8 +103,8 @@ class SentenceNetwork(EncoderNetwork):
     def head(self, tokens_TD: Tensor, batch: Packed, is_raw: bool = False) -> Tensor:
         """Pool token vectors and run the modules after it; `is_raw` skips a final Normalize."""
         vectors_BD = pooling.pool(tokens_TD, batch, self.modes)
-        for place, module in enumerate(self.tail):
-            if is_raw and place == len(self.tail) - 1 and isinstance(module, Normalize):
+        for index, module in enumerate(self.tail):
+            if is_raw and index == len(self.tail) - 1 and isinstance(module, Normalize):
                 break
             vectors_BD = module(vectors_BD)
         return vectors_BD

@@ -1,4 +1,4 @@
-"""Layer norm of a sum: a residual and what is added to it.    T tokens, D width."""
+"""Layer norm of a sum: a residual plus an update.    T tokens, D width."""
 
 from functools import cache
 from importlib.util import find_spec

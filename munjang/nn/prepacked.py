@@ -5,10 +5,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from munjang.nn.cpu import can_pack
-from munjang.nn.linear import BLOCK, Activation, Linear
+from munjang.nn.linear import MAX_ROWS, Activation, Linear
 
 # activations that oneDNN computes in the same pass, exactly, and how it calls them
-FUSED: dict[object, tuple[str, list[float], str]] = {F.gelu: ("gelu", [], "none")}
+FUSED_ACTIVATIONS: dict[object, tuple[str, list[float], str]] = {F.gelu: ("gelu", [], "none")}
 
 
 class Exact:
@@ -16,12 +16,12 @@ class Exact:
 
     def __init__(self, linear: Linear) -> None:
         self.bias = linear.bias
-        self.weight = torch.ops.mkldnn._reorder_linear_weight(linear.weight.detach(), BLOCK)
+        self.weight = torch.ops.mkldnn._reorder_linear_weight(linear.weight.detach(), MAX_ROWS)
 
     def __call__(self, x_TD: Tensor, activation: Activation | None, out_TN: Tensor | None) -> Tensor:
-        fused = FUSED.get(activation, ("none", [], ""))
+        fused = FUSED_ACTIVATIONS.get(activation, ("none", [], ""))
         found_TN: Tensor = torch.ops.mkldnn._linear_pointwise(x_TD, self.weight, self.bias, *fused)
-        found_TN = found_TN if activation is None or activation in FUSED else activation(found_TN)
+        found_TN = found_TN if activation is None or activation in FUSED_ACTIVATIONS else activation(found_TN)
         return found_TN if out_TN is None else out_TN.copy_(found_TN)
 
 

@@ -1,4 +1,4 @@
-"""Texts of random tokens: what a network is measured with when there is no real text at hand."""
+"""Texts of random tokens, to measure a network without real text."""
 
 from collections.abc import Sequence
 
@@ -15,14 +15,14 @@ def sample(
 ) -> Packed:
     """Return random texts, equal in every call.
 
-    `has_ends` puts what stands around every text around these too; `num_distinct` is how many different tokens the
-    text of the same place is drawn from (None, and where it ends: from all).
+    `has_ends` adds the special tokens around every text; `num_distinct` is the number of distinct tokens in each of
+    the first texts (None, and all further texts: any).
     """
     shape, (before, behind) = encoder.shape, encoder.ends if has_ends else ((), ())
     generator = np.random.default_rng(0)
     texts = []
-    for place, length in enumerate(lengths):
-        distinct = num_distinct[place] if place < len(num_distinct) else None
+    for row, length in enumerate(lengths):
+        distinct = num_distinct[row] if row < len(num_distinct) else None
         ids = generator.integers(0, shape.vocab_size, distinct or min(length, shape.max_tokens))
         ids = ids if distinct is None else generator.choice(ids, min(length, shape.max_tokens))
         texts.append(np.array([*before, *ids, *behind][: shape.max_tokens]))

@@ -1,4 +1,4 @@
-"""Torch's threads: how many this one uses, and work that is safe in a forked child."""
+"""Threads of torch: their number for the current thread, and work that is safe in a forked child."""
 
 import os
 import threading
@@ -14,7 +14,7 @@ _setting: dict[int, threading.Lock] = {}
 _here = threading.local()
 
 
-def apart(function: Callable[[], T]) -> T:
+def run_in_thread(function: Callable[[], T]) -> T:
     """Run a function in a new thread and return its result.
 
     For work on tensors outside an executor, such as loading: in a forked child torch would wait in the caller's thread

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from munjang.nn.threads import apart
+from munjang.nn.threads import run_in_thread
 from munjang.progress import Progress
 from munjang.types import Floats, Ints
 from munjang.vectors.similarity import unit
@@ -59,7 +59,7 @@ def nearest(
                 scores_QK[rows], places_QK[rows] = best.cpu().numpy(), at.cpu().numpy()
                 shown.advance(len(block_QD))
 
-    apart(search)
+    run_in_thread(search)
     return scores_QK, places_QK
 
 

@@ -1,4 +1,4 @@
-"""Pick candidates that are near to something and yet unlike each other.    C candidates, D dimension, K picks.
+"""Diverse picks: candidates that are close to a target and unlike each other.    C candidates, D dimension, K picks.
 
 The first of equals wins, as in KeyBERT.
 """

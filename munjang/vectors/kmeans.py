@@ -44,11 +44,11 @@ def kmeans(
     random = np.random.default_rng(seed)
     squares_N = np.einsum("nd,nd->n", points, points)
     with Progress(None, "k-means, steps", progress) as bar:
-        found = []
+        starts = []
         for _ in range(max(num_starts, 1)):
             centres_KD = _seeds(points, squares_N, num_clusters, random, bar)
-            found.append(_settle(points, squares_N, centres_KD, max_rounds, bar))
-    best = min(found, key=lambda each: each.inertia)
+            starts.append(_settle(points, squares_N, centres_KD, max_rounds, bar))
+    best = min(starts, key=lambda clusters: clusters.inertia)
     return Clusters(best.clusters_N, best.centres_KD + np.asarray(points_ND, np.float32).mean(0), best.inertia)
 
 

@@ -16,7 +16,7 @@ from munjang.types import Bools, Doubles, Floats, Ints
 
 COSTS = tuple(2.0**power for power in range(-2, 4))  # what SentEval tries
 NUM_FOLDS = 5
-MAX_FOLDED = 10_000  # rows; of more, one fold alone tells the costs apart
+MAX_ROWS_FOR_ALL_FOLDS = 10_000  # with more rows one fold is enough to choose a cost
 
 
 @dataclass(frozen=True)
@@ -73,13 +73,13 @@ def fit_best(
         costs = (1.0,)  # nothing can be held out
     if len(costs) == 1:
         return fit(vectors_ND, labels_N, costs[0]), costs[0]
-    right = np.zeros(len(costs))
-    for held in _folds(labels_N, seed):
+    num_right = np.zeros(len(costs))
+    for is_held in _folds(labels_N, seed):
         model: Classifier | None = None
-        for place, cost in enumerate(costs):
-            model = fit(vectors_ND[~held], labels_N[~held], cost, start=model)
-            right[place] += float(np.sum(model.predict(vectors_ND[held]) == labels_N[held]))
-    cost = costs[int(np.argmax(right))]
+        for index, cost in enumerate(costs):
+            model = fit(vectors_ND[~is_held], labels_N[~is_held], cost, start=model)
+            num_right[index] += float(np.sum(model.predict(vectors_ND[is_held]) == labels_N[is_held]))
+    cost = costs[int(np.argmax(num_right))]
     return fit(vectors_ND, labels_N, cost), cost
 
 
@@ -91,7 +91,7 @@ def _folds(labels_N: Ints, seed: int) -> Iterator[Bools]:
     num_folds = min(NUM_FOLDS, int(np.unique(labels_N, return_counts=True)[1].min()))
     fold_N = np.empty(len(labels_N), np.int64)
     fold_N[by_class] = np.arange(len(labels_N)) % num_folds
-    for fold in range(num_folds if len(labels_N) <= MAX_FOLDED else 1):
+    for fold in range(num_folds if len(labels_N) <= MAX_ROWS_FOR_ALL_FOLDS else 1):
         yield fold_N == fold
 
 

@@ -1,4 +1,4 @@
-"""Find the nearest rows exactly, a block of scores at a time, in numpy or in torch on a device.
+"""Exact nearest neighbours, a block of scores at a time, in numpy or in torch on a device.
 
 A queries, B candidates, D dimension, K neighbours; R rows and C columns of a block of scores.
 """
@@ -59,16 +59,16 @@ def nearest(
 def _by_numpy(
     a_AD: Floats, b_BD: Floats, count: int, similarity: Similarity, excluded: tuple[Ints, Ints], shown: Progress
 ) -> Neighbours:
-    found = Neighbours(np.empty((len(a_AD), count), np.float32), np.empty((len(a_AD), count), np.int64))
+    neighbours = Neighbours(np.empty((len(a_AD), count), np.float32), np.empty((len(a_AD), count), np.int64))
     block_rows = max(1, BLOCK_SCORES // max(len(b_BD), 1))
     for start in range(0, len(a_AD), block_rows):
         scores_RB = similarity(a_AD[start : start + block_rows], b_BD)
         _exclude(scores_RB, excluded, start, 0)
         for row, scores_B in enumerate(scores_RB, start):
-            found.rows_AK[row] = top_k(scores_B, count)
-            found.scores_AK[row] = scores_B[found.rows_AK[row]]
+            neighbours.rows_AK[row] = top_k(scores_B, count)
+            neighbours.scores_AK[row] = scores_B[neighbours.rows_AK[row]]
         shown.advance(scores_RB.size)
-    return found
+    return neighbours
 
 
 def _by_torch(

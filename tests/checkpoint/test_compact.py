@@ -16,7 +16,7 @@ from munjang.checkpoint.compact import restore
 from munjang.checkpoint.files import Weights
 from munjang.errors import CheckpointError, InputError, UnsupportedModel
 from munjang.nn.cpu import can_pack
-from munjang.nn.int8.weights import in_steps
+from munjang.nn.int8.weights import quantize_weights
 from tests.checkpoint import folders
 from tests.checkpoint.folders import PAIRS, TEXTS
 from tests.models import NATIVE
@@ -250,7 +250,7 @@ def test_the_real_minilm(minilm: Path, tmp_path: Path) -> None:
     stored, weights = load_file(target / FILE), Weights(target)
     for name in (name for name in weights if stored[name].dtype == torch.int8):
         equal = stored.get(f"{name}.equal", torch.zeros(1))
-        codes, _ = in_steps(weights[name] * torch.exp2(equal.float()))
+        codes, _ = quantize_weights(weights[name] * torch.exp2(equal.float()))
         assert torch.equal(codes, stored[name]), name  # quantizing again changes nothing
 
 

@@ -178,7 +178,7 @@ def test_8_bits_of_every_family(make: Callable[..., Path], family: str, tmp_path
     model, graph = exported(folder, tmp_path / "onnx", "int8")
     vectors = graph.encode(TEXTS)
     assert (vectors * model.encode(TEXTS)).sum(axis=1).mean() > 0.98
-    careful = open_session(tmp_path / "onnx" / "model.onnx", 1, is_careful=True)  # as on a CPU without VNNI
+    careful = open_session(tmp_path / "onnx" / "model.onnx", 1, is_overflow_safe=True)  # as on a CPU without VNNI
     kept = graph.network.encoder._sessions
     kept.update(dict.fromkeys(kept, careful))
     assert_same(graph.encode(TEXTS), vectors)

@@ -170,12 +170,12 @@ def test_choices_are_those_of_the_library(verb: str) -> None:
     from munjang.checkpoint.write import FORMATS
     from munjang.data.tables import READERS
     from munjang.engine.devices import DTYPES
-    from munjang.engine.engine import LONG
+    from munjang.engine.engine import LONG_MODES
     from munjang.vectors.precision import PRECISIONS
     from munjang.vectors.similarity import SIMILARITIES
 
     dtypes = ONNX_DTYPES if verb == "export" else DTYPES
-    tables = {"precision": PRECISIONS, "function": SIMILARITIES, "long": LONG, "dtype": dtypes, "format": READERS}
+    tables = {"precision": PRECISIONS, "function": SIMILARITIES, "long": LONG_MODES, "dtype": dtypes, "format": READERS}
     tables["to"] = ("onnx", *FORMATS)
     hints = get_type_hints(import_module(f"munjang.cli.{verb}").Options)
     for name in tables.keys() & hints.keys():

@@ -121,7 +121,7 @@ def test_what_is_wrong(
 def test_long_work_is_told_in_a_log_too(
     verb: str, folder: Path, tiny_bert: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("munjang.progress.PATIENCE_S", 0.0)  # as if it took longer than that
+    monkeypatch.setattr("munjang.progress.MIN_SHOWN_S", 0.0)  # as if it took longer than that
     argv = [verb, str(folder / "texts.txt"), "-m", str(tiny_bert), "--device", "cpu"]
     assert main([*argv, "-o", str(folder / "told.csv")]) == 0
     assert "encoding: " in capsys.readouterr().err

@@ -174,8 +174,8 @@ def test_several_threads(one: BiEncoder, two: BiEncoder) -> None:
 
 
 def test_progress_counts_all(two: BiEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("munjang.progress.PATIENCE_S", 0.0)
-    monkeypatch.setattr("munjang.progress.LOG_S", 0.0)
+    monkeypatch.setattr("munjang.progress.MIN_SHOWN_S", 0.0)
+    monkeypatch.setattr("munjang.progress.LOG_INTERVAL_S", 0.0)
     monkeypatch.setattr(sys, "stderr", shown := io.StringIO())
     two.encode(TEXTS, progress=True)
     num_distinct = len(set(TEXTS))

@@ -23,7 +23,7 @@ from tests.texts import mixed
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache of the test's own, and nothing known yet."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.delenv(tuning.SWITCH, raising=False)
+    monkeypatch.delenv(tuning.TUNE_VARIABLE, raising=False)
     monkeypatch.setattr(tuning, "_known", {})
     return tmp_path / "cache" / "munjang" / "budgets.json"
 
@@ -120,12 +120,12 @@ def test_batches_on_their_way_are_not_measured_too(tiny_bert: Path) -> None:
 
 def test_off_by_the_environment(tiny_bert: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "MIN_BATCHES_TO_TUNE", 0)
-    monkeypatch.setenv(tuning.SWITCH, "0")
+    monkeypatch.setenv(tuning.TUNE_VARIABLE, "0")
     model = BiEncoder.load(tiny_bert, device="cpu")
     model.encode(mixed(400, longest=30))
     assert model._engine.executor._budget is None
     assert not elsewhere.exists()
-    assert os.environ[tuning.SWITCH] == "0"
+    assert os.environ[tuning.TUNE_VARIABLE] == "0"
 
 
 def test_never_in_training(tiny_bert: Path, elsewhere: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

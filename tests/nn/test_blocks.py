@@ -39,7 +39,7 @@ def test_shapes_are_few() -> None:
     parts = parts_of(pack(np.zeros(lengths.sum(), np.int32), np.ascontiguousarray(lengths)))
     assert sum(part.texts for part in parts) == 3000
     assert all(part.length % 16 == 0 for part in parts)
-    assert all(part.texts * part.length <= max(blocks.TOKENS, part.length) for part in parts)
+    assert all(part.texts * part.length <= max(blocks.MAX_BLOCK_TOKENS, part.length) for part in parts)
     assert len({(part.length, 1 << (part.texts - 1).bit_length()) for part in parts}) < 100
 
 
@@ -82,9 +82,9 @@ def test_scores_too_large_go_another_way(sign: int) -> None:
 
 
 def test_long_texts_have_no_scores_in_memory() -> None:
-    """Beyond WHOLE tokens torch's own attention computes them, a text at a time."""
+    """Beyond MAX_BLOCK_LENGTH tokens torch's own attention computes them, a text at a time."""
     torch.manual_seed(0)
-    lengths = np.array([blocks.WHOLE + 40, blocks.WHOLE + 3, 20])
+    lengths = np.array([blocks.MAX_BLOCK_LENGTH + 40, blocks.MAX_BLOCK_LENGTH + 3, 20])
     batch = pack(np.zeros(int(lengths.sum()), np.int64), lengths)
     qkv = torch.randn(int(lengths.sum()), 3, 2, 16, dtype=torch.bfloat16)
     expected = runs(qkv.float(), batch, None, 0.0, None)

@@ -148,13 +148,13 @@ def test_the_shorter_way_is_for_one_text_in_packed_weights() -> None:
     network = Encoder(SHAPE).eval()
     prepack_exact(network)
     one = batch_of(50, [7])
-    assert not network._is_lone(one)  # gradients
+    assert not network._is_single_text(one)  # gradients
     with torch.no_grad():
-        assert network._is_lone(one)
-        assert not network._is_lone(batch_of(50))
-        assert not network._is_lone(batch_of(50, [0]))
+        assert network._is_single_text(one)
+        assert not network._is_single_text(batch_of(50))
+        assert not network._is_single_text(batch_of(50, [0]))
         cast(Linear, network.blocks[1].down).prepacked = None
-        assert not network._is_lone(one)
+        assert not network._is_single_text(one)
 
 
 def test_no_tokens(network: Encoder) -> None:

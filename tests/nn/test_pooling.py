@@ -9,7 +9,7 @@ from torch import Tensor
 
 from munjang.errors import InputError
 from munjang.nn.onnx.encoder import MASK
-from munjang.nn.onnx.graph import LARGEST, SKIP, Graph, Outputs
+from munjang.nn.onnx.graph import MAX_FILE_BYTES, SKIP, Graph, Outputs
 from munjang.nn.onnx.outputs import pooled
 from munjang.nn.onnx.session import open_session
 from munjang.nn.pooling import POOLERS, check, pool
@@ -86,7 +86,7 @@ def test_the_same_in_an_onnx_graph(mode: str, tmp_path: Path) -> None:
         states = graph.call("Mul", values, graph.weight("scales", scales))
         inputs = {"input_ids": ids, MASK: mask, **({SKIP: np.array(skip)} if skips else {})}
         outputs: Outputs = {"out": (pooled(graph, states, [mode], skips), [5])}
-        graph.save(tmp_path / "graph.onnx", list(inputs), outputs, LARGEST)
+        graph.save(tmp_path / "graph.onnx", list(inputs), outputs, MAX_FILE_BYTES)
         found = open_session(tmp_path / "graph.onnx", 1).run(["out"], inputs)[0]
         assert np.abs(found - naive(tokens, lengths, skipped, mode).numpy()).max() < 1e-5
 

@@ -9,7 +9,7 @@ import torch
 
 from munjang import BiEncoder
 from munjang.errors import InputError
-from munjang.nn.int8.weights import in_steps
+from munjang.nn.int8.weights import quantize_weights
 from recipes.rounding import in_turn, products, round_in_turn
 
 TEXTS = ["a cat sleeps on the warm roof", "고양이가 따뜻한 지붕에서 잔다", "the dog", "서울은 대한민국의 수도이다"] * 4
@@ -26,7 +26,7 @@ def test_nearer_than_one_by_one() -> None:
     weight = torch.randn(24, 64, generator=torch.Generator().manual_seed(1))
     seen = inputs(512, 64, seed=2)
     made = in_turn(weight, seen.T @ seen)
-    codes, scale = in_steps(weight)
+    codes, scale = quantize_weights(weight)
     alone = codes.float() * scale[:, None]
     others = inputs(512, 64, seed=2)[:256]
     assert (others @ (made - weight).T).norm() < 0.4 * (others @ (alone - weight).T).norm()
@@ -38,9 +38,9 @@ def test_it_lies_on_the_steps() -> None:
     weight[3] = 0
     product = inputs(512, 64, seed=2).T @ inputs(512, 64, seed=2)
     made = in_turn(weight, product)
-    codes, scale = in_steps(made)
+    codes, scale = quantize_weights(made)
     assert torch.allclose(codes.float() * scale[:, None], made, atol=1e-7)
-    assert torch.equal(scale, in_steps(weight)[1])
+    assert torch.equal(scale, quantize_weights(weight)[1])
     assert torch.allclose(in_turn(made, product), made, atol=1e-7)
     assert not made[3].any()
 

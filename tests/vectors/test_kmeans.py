@@ -44,7 +44,7 @@ def test_edges() -> None:
 def test_progress_counts_centres_and_rounds(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("munjang.progress.PATIENCE_S", 0.0)
+    monkeypatch.setattr("munjang.progress.MIN_SHOWN_S", 0.0)
     points = np.random.default_rng(1).normal(size=(60, 3)).astype(np.float32)
     kmeans(points, 5, num_starts=2, progress=True)
     lines = capsys.readouterr().err.splitlines()

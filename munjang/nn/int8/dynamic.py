@@ -1,4 +1,4 @@
-"""8-bit products in which every row of the input has a scale of its own.    T tokens, D width of the input, N out.
+"""8-bit layers with dynamic activation scales, one for each row of the input.    T tokens, D width of the input, N out.
 
 They keep a model's quality because of three things (docs/log.md, 2026-11-15):
 - one scale for a batch would be coarser, and make a text's vector depend on its neighbours;
@@ -14,14 +14,14 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from munjang.nn.encoder import Block
-from munjang.nn.int8.codes import in_codes
-from munjang.nn.int8.observe import Seen
-from munjang.nn.int8.weights import in_steps, taken_by_rounding
-from munjang.nn.linear import BLOCK, Activation, Linear
+from munjang.nn.int8.codes import to_codes
+from munjang.nn.int8.observe import Observation
+from munjang.nn.int8.weights import quantize_weights, rounding_loss
+from munjang.nn.linear import MAX_ROWS, Activation, Linear
 
 # the lowest value of an activation, negated: how far the codes behind it reach below zero
-DEPTHS = {"relu": 0.0, "gelu": 0.17, "gelu_python": 0.17, "silu": 0.2785, "swish": 0.2785}
-DEPTHS |= dict.fromkeys(("gelu_new", "gelu_fast", "gelu_pytorch_tanh"), 0.1701)
+ACTIVATION_DEPTHS = {"relu": 0.0, "gelu": 0.17, "gelu_python": 0.17, "silu": 0.2785, "swish": 0.2785}
+ACTIVATION_DEPTHS |= dict.fromkeys(("gelu_new", "gelu_fast", "gelu_pytorch_tanh"), 0.1701)
 
 
 @dataclass(frozen=True)
@@ -32,12 +32,12 @@ class Codes:
     least: float = 1e-10  # the smallest "largest value"; what is lower than zero must fit into the codes below it
 
     @classmethod
-    def behind(cls, activation: str) -> "Codes":
+    def after(cls, activation: str) -> "Codes":
         """Return the codes for results of an activation."""
-        if activation not in DEPTHS:
+        if activation not in ACTIVATION_DEPTHS:
             return cls()
-        zero = 16 if DEPTHS[activation] else 0
-        return cls(zero, max(DEPTHS[activation] * (255 - zero) / zero if zero else 0.0, cls.least))
+        zero = 16 if ACTIVATION_DEPTHS[activation] else 0
+        return cls(zero, max(ACTIVATION_DEPTHS[activation] * (255 - zero) / zero if zero else 0.0, cls.least))
 
     @property
     def step(self) -> float:
@@ -64,11 +64,11 @@ class DynamicPacking:
         self.bias_N = linear.bias.detach() if linear.bias is not None else torch.zeros(len(weight_ND))
         self.shrink_D = None if equal_D is None else 1 / equal_D
         grown_ND = weight_ND if equal_D is None else weight_ND * equal_D
-        whole_ND, self.scale_N = in_steps(grown_ND, is_pairwise)
+        whole_ND, self.scale_N = quantize_weights(grown_ND, is_pairwise)
         if mean_D is not None:
             mean_D = mean_D if self.shrink_D is None else mean_D * self.shrink_D
-            self.bias_N = self.bias_N + taken_by_rounding(grown_ND, whole_ND, self.scale_N, mean_D)
-        self.weight = torch.ops.onednn.qlinear_prepack(whole_ND, [BLOCK, linear.in_features])
+            self.bias_N = self.bias_N + rounding_loss(grown_ND, whole_ND, self.scale_N, mean_D)
+        self.weight = torch.ops.onednn.qlinear_prepack(whole_ND, [MAX_ROWS, linear.in_features])
 
     def __call__(self, x_TD: Tensor, activation: Activation | None, out_TN: Tensor | None) -> Tensor:
         if self.shrink_D is not None:
@@ -76,7 +76,7 @@ class DynamicPacking:
         largest_T1 = self.codes.largest(x_TD)
         zero, step = self.codes.zero, self.codes.step
         sums_TN: Tensor = torch.ops.onednn.qlinear_pointwise(
-            *(in_codes(x_TD * largest_T1.reciprocal(), step, zero), step, zero, self.weight, self.scale_N, None, None),
+            *(to_codes(x_TD * largest_T1.reciprocal(), step, zero), step, zero, self.weight, self.scale_N, None, None),
             *(1.0, 0, torch.float32, "none", [], ""),
         )
         out_TN = sums_TN if out_TN is None else out_TN
@@ -86,10 +86,10 @@ class DynamicPacking:
         return out_TN if activation is None else out_TN.copy_(activation(out_TN))
 
 
-def prepack_dynamic(block: Block, seen: Seen, is_pairwise: bool) -> None:
+def prepack_dynamic(block: Block, observation: Observation, is_pairwise: bool) -> None:
     """Prepack the four linear layers of a block."""
-    behind = Codes() if block.shape.has_gate else Codes.behind(block.shape.activation)
+    behind = Codes() if block.shape.has_gate else Codes.after(block.shape.activation)
     for linear in (block.qkv, block.out, block.up, block.down):
         codes = behind if linear is block.down else Codes()
-        mean_D = seen.inputs[linear].mean_D
-        linear.prepacked = DynamicPacking(linear, codes, seen.equal.get(linear), mean_D, is_pairwise)
+        mean_D = observation.inputs[linear].mean_D
+        linear.prepacked = DynamicPacking(linear, codes, observation.equal.get(linear), mean_D, is_pairwise)

@@ -1,4 +1,4 @@
-"""8-bit products whose activation scales are static, so that what lies between two of them happens inside.
+"""8-bit layers with static activation scales, which compute the steps between two products inside the products.
 
 T tokens, D width of the input, N of the output.
 
@@ -17,11 +17,11 @@ from torch import Tensor
 
 from munjang.nn import blocks
 from munjang.nn.attention import Bias, attend, attend_one
-from munjang.nn.int8.codes import in_codes
-from munjang.nn.linear import BLOCK, Activation, round_up
+from munjang.nn.int8.codes import to_codes
+from munjang.nn.linear import MAX_ROWS, Activation, round_up
 from munjang.text.packing import Packed
 
-LOWEST = 0.17  # GELU never gets below this, negated
+GELU_DEPTH = 0.17  # GELU never falls below -0.17
 # a layer is an encoder's Block, whose file imports this one: Any
 Post = tuple[str, list[float], str]
 GELU: Post = ("gelu", [], "none")
@@ -41,10 +41,15 @@ class Range:
         return cls(max(largest, 1e-10) / 127, 128)
 
     @classmethod
-    def behind_gelu(cls, largest: float) -> "Range":
+    def after_gelu(cls, largest: float) -> "Range":
         """Return the range from GELU's lowest value to `largest`."""
-        step = (max(largest, 1e-2) + LOWEST) / 255
-        return cls(step, round(LOWEST / step))
+        step = (max(largest, 1e-2) + GELU_DEPTH) / 255
+        return cls(step, round(GELU_DEPTH / step))
+
+    @property
+    def pair(self) -> tuple[float, int]:
+        """The step and the code of zero, as arguments."""
+        return self.step, self.zero
 
     @property
     def end(self) -> float:
@@ -60,38 +65,38 @@ class StaticPacking:
         whole_ND: Tensor,
         scale_N: Tensor,
         bias_N: Tensor | None,
-        given: Range,
-        gives: Range | torch.dtype,
+        input_range: Range,
+        output: Range | torch.dtype,
         evened: tuple[Tensor, Tensor] | None = None,
     ) -> None:
-        self.scale_N, self.bias_N, self.given = scale_N, bias_N, given
-        self.evened = evened  # what is added to each column once it is multiplied, and by what, before it gets a code
-        self.gives, self.dtype = (gives, torch.uint8) if isinstance(gives, Range) else (Range(), gives)
-        self.weight = torch.ops.onednn.qlinear_prepack(whole_ND, [BLOCK, whole_ND.shape[1]])
+        self.scale_N, self.bias_N, self.input_range = scale_N, bias_N, input_range
+        self.evened = evened  # an offset and a factor for each input column, before codes
+        self.output_range, self.dtype = (output, torch.uint8) if isinstance(output, Range) else (Range(), output)
+        self.weight = torch.ops.onednn.qlinear_prepack(whole_ND, [MAX_ROWS, whole_ND.shape[1]])
 
     def __call__(self, x_TD: Tensor, activation: Activation | None, out_TN: Tensor | None) -> Tensor:
         """Compute the product, followed by GELU if asked."""
         assert activation is None or activation is F.gelu
-        found_TN: Tensor = torch.ops.onednn.qlinear_pointwise(
-            *(self.codes(x_TD), self.given.step, self.given.zero, self.weight, self.scale_N, None, self.bias_N),
-            *(self.gives.step, self.gives.zero, self.dtype, *(GELU if activation else NO_ACTIVATION)),
+        product_TN: Tensor = torch.ops.onednn.qlinear_pointwise(
+            *(self.codes(x_TD), *self.input_range.pair, self.weight, self.scale_N, None, self.bias_N),
+            *(*self.output_range.pair, self.dtype, *(GELU if activation else NO_ACTIVATION)),
         )
-        return found_TN if out_TN is None else out_TN.copy_(found_TN)
+        return product_TN if out_TN is None else out_TN.copy_(product_TN)
 
     def onto(self, x_TD: Tensor, onto_TN: Tensor) -> Tensor:
         """Compute the product plus `onto_TN`."""
-        found_TN: Tensor = torch.ops.onednn.qlinear_pointwise.binary(
-            *(self.codes(x_TD), self.given.step, self.given.zero, self.weight, self.scale_N, None, onto_TN),
-            *(self.bias_N, self.gives.step, self.gives.zero, self.dtype, 1.0, 0, "add", 1.0, *NO_ACTIVATION),
+        product_TN: Tensor = torch.ops.onednn.qlinear_pointwise.binary(
+            *(self.codes(x_TD), *self.input_range.pair, self.weight, self.scale_N, None, onto_TN),
+            *(self.bias_N, *self.output_range.pair, self.dtype, 1.0, 0, "add", 1.0, *NO_ACTIVATION),
         )
-        return found_TN
+        return product_TN
 
     def codes(self, x_TD: Tensor) -> Tensor:
         """Return values as codes, unless they already are."""
         if x_TD.dtype == torch.uint8:
             return x_TD
         x_TD = x_TD.float() if self.evened is None else torch.addcmul(self.evened[0], x_TD, self.evened[1])
-        return in_codes(x_TD, self.given.step, self.given.zero)
+        return to_codes(x_TD, *self.input_range.pair)
 
 
 def has_static_scales(block: Any) -> bool:
@@ -120,7 +125,7 @@ def layer(block: Any, x_TD: Tensor, batch: Packed, bias: Bias | None) -> Tensor:
     return cast(Tensor, block.inner_norm(sum_TD))
 
 
-def lone(block: Any, x_TD: Tensor, num_tokens: int, bias: Bias | None) -> Tensor:
+def single_text(block: Any, x_TD: Tensor, num_tokens: int, bias: Bias | None) -> Tensor:
     """Compute `layer` for one padded text; equal to the bit, as a small difference would become one of a code."""
     qkv, out, up, down = (cast(StaticPacking, linear.prepacked) for linear in block.products)
     parts_T3NK = qkv(x_TD, None, None).view(len(x_TD), 3, block.shape.num_heads, -1)
@@ -132,4 +137,4 @@ def lone(block: Any, x_TD: Tensor, num_tokens: int, bias: Bias | None) -> Tensor
 
 def parts(rows: int) -> Iterator[slice]:
     """Yield the rows in blocks of one size, and the rest."""
-    return (slice(start, min(start + BLOCK, rows)) for start in range(0, rows, BLOCK))
+    return (slice(start, min(start + MAX_ROWS, rows)) for start in range(0, rows, MAX_ROWS))

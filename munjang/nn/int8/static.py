@@ -1,4 +1,4 @@
-"""Static activation scales of an encoder's 8-bit layers, found once on random words of its vocabulary.
+"""Static activation scales of an encoder's 8-bit layers, measured once on random tokens.
 
 D width of the input, C columns of the feed-forward part, N width of the output.
 
@@ -17,11 +17,11 @@ from torch import Tensor
 from munjang.nn.cpu import has_bf16, has_vnni
 from munjang.nn.encoder import ACTIVATIONS, Block, Encoder
 from munjang.nn.int8.layer import Range, StaticPacking
-from munjang.nn.int8.observe import Column, Seen
-from munjang.nn.int8.weights import equaliser, in_steps, taken_by_rounding
+from munjang.nn.int8.observe import Columns, Observation
+from munjang.nn.int8.weights import equaliser, quantize_weights, rounding_loss
 from munjang.nn.linear import Linear
 
-LEFT_TO_WEIGHTS = 0.7
+MIGRATION_STRENGTH = 0.7
 NUM_RUNGS = 16  # columns added for the ladders: as many as an instruction takes
 REAL_TEXT_FACTOR = 1.3  # real text has larger values behind GELU than random tokens
 
@@ -33,40 +33,40 @@ def can_be_static(encoder: Encoder) -> bool:
     return is_plain and ACTIVATIONS[shape.activation] is F.gelu and has_vnni()
 
 
-def prepack_static(block: Block, seen: Seen) -> None:
+def prepack_static(block: Block, observation: Observation) -> None:
     """Prepack the four linear layers of a block, with scales from the observed sample."""
     dtype = torch.bfloat16 if has_bf16() else torch.float32
-    qkv, out, up, down = (seen.inputs[linear] for linear in block.products)
+    qkv, out, up, down = (observation.inputs[linear] for linear in block.products)
     columns, rungs, reach = ladder(down.high_D * REAL_TEXT_FACTOR, NUM_RUNGS)
-    between = Range.behind_gelu(reach)
-    block.qkv.prepacked = behind_norm(block.qkv, qkv, dtype)
-    given = Range.around_zero(float(torch.stack([out.low_D, out.high_D]).abs().max()))
+    between = Range.after_gelu(reach)
+    block.qkv.prepacked = prepack_after_norm(block.qkv, qkv, dtype)
+    out_range = Range.around_zero(float(torch.stack([out.low_D, out.high_D]).abs().max()))
     whole_ND, scale_N, bias_N = rounded(block.out.weight, _bias(block.out), out.mean_D)
-    block.out.prepacked = StaticPacking(whole_ND, scale_N, bias_N, given, torch.float32)
-    block.up.prepacked = behind_norm(block.up, up, between, (columns, -rungs * between.end))
+    block.out.prepacked = StaticPacking(whole_ND, scale_N, bias_N, out_range, torch.float32)
+    block.up.prepacked = prepack_after_norm(block.up, up, between, (columns, -rungs * between.end))
     whole_ND, scale_N, bias_N = rounded(block.down.weight, _bias(block.down), down.mean_D)
     block.down.prepacked = StaticPacking(whole_ND[:, columns], scale_N, bias_N, between, torch.float32)
 
 
 def rounded(weight_ND: Tensor, bias_N: Tensor, mean_D: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return integer weights, their scales, and a bias that makes up for the rounding."""
-    whole_ND, scale_N = in_steps(weight_ND)
-    return whole_ND, scale_N, bias_N + taken_by_rounding(weight_ND, whole_ND, scale_N, mean_D)
+    whole_ND, scale_N = quantize_weights(weight_ND)
+    return whole_ND, scale_N, bias_N + rounding_loss(weight_ND, whole_ND, scale_N, mean_D)
 
 
-def behind_norm(
-    linear: Linear, given: Column, gives: Range | torch.dtype, chosen: tuple[Tensor, Tensor] | None = None
+def prepack_after_norm(
+    linear: Linear, inputs: Columns, output: Range | torch.dtype, chosen: tuple[Tensor, Tensor] | None = None
 ) -> StaticPacking:
     """Prepack a layer after a norm, with evened input columns; `chosen` are output columns, and an offset for each."""
-    middle_D, reach_D = (given.low_D + given.high_D) / 2, (given.high_D - given.low_D) / 2
-    equal_D = equaliser(linear.weight, reach_D, LEFT_TO_WEIGHTS)
+    middle_D, reach_D = (inputs.low_D + inputs.high_D) / 2, (inputs.high_D - inputs.low_D) / 2
+    equal_D = equaliser(linear.weight, reach_D, MIGRATION_STRENGTH)
     whole_ND, scale_N, bias_N = rounded(
-        linear.weight * equal_D, _bias(linear) + linear.weight @ middle_D, (given.mean_D - middle_D) / equal_D
+        linear.weight * equal_D, _bias(linear) + linear.weight @ middle_D, (inputs.mean_D - middle_D) / equal_D
     )
     if chosen is not None:
         whole_ND, scale_N, bias_N = whole_ND[chosen[0]], scale_N[chosen[0]], bias_N[chosen[0]] + chosen[1]
     codes = Range.around_zero(float((reach_D / equal_D).max()))
-    return StaticPacking(whole_ND, scale_N, bias_N, codes, gives, (-middle_D / equal_D, 1 / equal_D))
+    return StaticPacking(whole_ND, scale_N, bias_N, codes, output, (-middle_D / equal_D, 1 / equal_D))
 
 
 def ladder(top_C: Tensor, num_rungs: int) -> tuple[Tensor, Tensor, float]:

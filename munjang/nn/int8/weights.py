@@ -1,4 +1,4 @@
-"""Weights as whole numbers of a step per output.    D width of the input, N of the output.
+"""Integer weights with a scale per output.    D width of the input, N of the output.
 
 A CPU without VNNI multiplies unsigned 8-bit inputs by signed weights and adds two neighbouring products in 16 bits.
 Their sum fits if the weights of a pair that have the same sign add up to at most 128 (255 · 128 = 32,640), and nothing
@@ -12,12 +12,12 @@ from torch import Tensor, nn
 from munjang.nn.encoder import Block, Encoder
 from munjang.nn.sample import SAMPLE_TOKENS, sample
 
-MAX_WHOLE = 127
-SAMPLE_TEXTS = 16
-MEAN_WEIGHT = 0.5  # of a correction by the mean input: random tokens share about half of it with real text
+MAX_WEIGHT = 127
+NUM_SAMPLE_TEXTS = 16
+MEAN_CORRECTION_WEIGHT = 0.5  # of a correction by the mean input: random tokens share about half of it with real text
 
 
-def in_steps(weight_ND: Tensor, is_pairwise: bool = False) -> tuple[Tensor, Tensor]:
+def quantize_weights(weight_ND: Tensor, is_pairwise: bool = False) -> tuple[Tensor, Tensor]:
     """Return integer weights and a scale per output; `is_pairwise` keeps the sums of pairs within 16 bits."""
     largest_N = weight_ND.abs().amax(1)
     if is_pairwise:
@@ -25,13 +25,13 @@ def in_steps(weight_ND: Tensor, is_pairwise: bool = False) -> tuple[Tensor, Tens
         for side_NPX in (pairs_NPX.clamp(min=0), pairs_NPX.clamp(max=0)):
             # rounding adds at most half to each: 127 and two halves are 128
             largest_N = largest_N.maximum(side_NPX.sum(2).abs().amax(1))
-    scale_N = largest_N.clamp(min=1e-10) / MAX_WHOLE
+    scale_N = largest_N.clamp(min=1e-10) / MAX_WEIGHT
     return (weight_ND / scale_N[:, None]).round().char(), scale_N
 
 
-def taken_by_rounding(weight_ND: Tensor, whole_ND: Tensor, scale_N: Tensor, mean_D: Tensor) -> Tensor:
+def rounding_loss(weight_ND: Tensor, whole_ND: Tensor, scale_N: Tensor, mean_D: Tensor) -> Tensor:
     """Return the mean loss of each output by rounding, to be added to the bias."""
-    return MEAN_WEIGHT * ((weight_ND - whole_ND * scale_N[:, None]) @ mean_D)
+    return MEAN_CORRECTION_WEIGHT * ((weight_ND - whole_ND * scale_N[:, None]) @ mean_D)
 
 
 def blocks_of(encoder: Encoder) -> list[Block]:
@@ -43,25 +43,25 @@ def equalisers(encoder: Encoder) -> dict[nn.Module, Tensor]:
     """Return the equaliser of each layer that follows a norm."""
     largest: dict[nn.Module, Tensor] = {}
 
-    def see(module: nn.Module, given: tuple[Tensor, ...]) -> None:
-        columns_D = given[0].abs().amax(0)
+    def see(module: nn.Module, args: tuple[Tensor, ...]) -> None:
+        columns_D = args[0].abs().amax(0)
         largest[module] = columns_D.maximum(largest.get(module, columns_D))
 
     layers = [linear for block in blocks_of(encoder) for linear in (block.qkv, block.up)]
     hooks = [linear.register_forward_pre_hook(see) for linear in layers]
     try:
-        encoder(sample(encoder, [SAMPLE_TOKENS] * SAMPLE_TEXTS))
+        encoder(sample(encoder, [SAMPLE_TOKENS] * NUM_SAMPLE_TEXTS))
     finally:
         for hook in hooks:
             hook.remove()
     return {linear: equaliser(linear.weight, largest[linear], 0.5) for linear in layers}
 
 
-def equaliser(weight_ND: Tensor, largest_D: Tensor, left_to_weights: float) -> Tensor:
+def equaliser(weight_ND: Tensor, largest_D: Tensor, strength: float) -> Tensor:
     """Return the factors by which to shrink the input's columns: powers of two, so that undoing it is exact.
 
-    `left_to_weights` 0.5 is half-way: as large in the input as in the weights (SmoothQuant).
+    `strength` is SmoothQuant's migration strength; 0.5 leaves the input and the weights equally large.
     """
     weights_D = weight_ND.abs().amax(0).clamp(min=1e-5)
-    equal_D = largest_D.clamp(min=1e-5) ** left_to_weights / weights_D ** (1 - left_to_weights)
+    equal_D = largest_D.clamp(min=1e-5) ** strength / weights_D ** (1 - strength)
     return (equal_D / equal_D.mean()).log2().round().exp2()

@@ -16,7 +16,7 @@ from munjang.nn.network import StaticEncoder
 from munjang.nn.onnx.graph import Graph
 
 IDS, MASK, TYPES = "input_ids", "attention_mask", "token_type_ids"
-HIDDEN = float(np.finfo(np.float32).min)  # finite: a text without tokens would else be NaN
+MASKED_SCORE = float(np.finfo(np.float32).min)  # finite: with -inf a text without tokens would be NaN
 
 # By the names of nn/encoder.py; a test holds both tables together
 ACTIVATIONS: dict[str, Callable[[Graph, str], str]] = {
@@ -113,9 +113,9 @@ class _Rectangle:
 
     def _attention(self, name: str, block: Block, x: str, base: float | None, window: int | None) -> str:
         graph, heads, width = self.graph, self.shape.num_heads, self.shape.width
-        apart, together = graph.whole(0, 0, heads, width // heads), graph.whole(0, 0, width)
+        split, together = graph.whole(0, 0, heads, width // heads), graph.whole(0, 0, width)
         parts = graph.split(graph.linear(f"{name}.qkv", block.qkv, x, self.equal.get(block.qkv)), 3)
-        query, key, value = (graph.call("Reshape", part, apart) for part in parts)  # [B, L, N, K]
+        query, key, value = (graph.call("Reshape", part, split) for part in parts)  # [B, L, N, K]
         if base is not None:
             query, key = self._turned(query, base), self._turned(key, base)
         query, value = (graph.call("Transpose", part, perm=[0, 2, 1, 3]) for part in (query, value))
@@ -145,11 +145,11 @@ class _Rectangle:
         """Return the mask to add to the scores: [B, 1, 1, L] for padding, [B, N, L, L] with windows or MPNet's bias."""
         if window not in self.masks:
             graph = self.graph
-            seen = graph.call("Unsqueeze", graph.call("Cast", MASK, to=self.bool), graph.whole(1, 2))
+            visible = graph.call("Unsqueeze", graph.call("Cast", MASK, to=self.bool), graph.whole(1, 2))
             if window is not None:
                 near = graph.call("LessOrEqual", graph.call("Abs", self._distances()), graph.whole(window))
-                seen = graph.call("And", seen, near)
-            mask = graph.call("Where", seen, graph.number(0.0), graph.number(HIDDEN))
+                visible = graph.call("And", visible, near)
+            mask = graph.call("Where", visible, graph.number(0.0), graph.number(MASKED_SCORE))
             if self.encoder.relative is not None:
                 mask = graph.call("Add", mask, self._relative(self.encoder.relative))
             self.masks[window] = mask
@@ -162,16 +162,18 @@ class _Rectangle:
             bias_NLL = RelativeBias(table)(most)[0]
         ahead, behind = bias_NLL[:, 0, 1:].flip(-1), bias_NLL[:, :, 0]  # distances -(most - 1) .. -1, and 0 .. most - 1
         by_distance = graph.weight("relative", torch.cat([ahead, behind], dim=-1))
-        place = graph.call("Add", self._distances(), graph.whole(most - 1))
-        return graph.call("Gather", by_distance, place, axis=1)
+        row = graph.call("Add", self._distances(), graph.whole(most - 1))
+        return graph.call("Gather", by_distance, row, axis=1)
 
     def _turned(self, x: str, base: float) -> str:
         """Rotate by position [B, L, N, K]: rotary embeddings."""
         graph, half = self.graph, self.shape.width // self.shape.num_heads // 2
         if base not in self.turns:
             frequency_K = base ** -(torch.arange(0, 2 * half, 2).float() / (2 * half))
-            place = graph.call("Unsqueeze", graph.call("Cast", self.places, to=self.float32), graph.whole(1, 2))
-            angle = graph.call("Mul", place, graph.weight(f"frequency:{base}", torch.cat([frequency_K, frequency_K])))
+            position = graph.call("Unsqueeze", graph.call("Cast", self.places, to=self.float32), graph.whole(1, 2))
+            angle = graph.call(
+                "Mul", position, graph.weight(f"frequency:{base}", torch.cat([frequency_K, frequency_K]))
+            )
             self.turns[base] = graph.call("Cos", angle), graph.call("Sin", angle)  # [L, 1, K]
         cosine, sine = self.turns[base]
         left, right = graph.split(x, 2)

@@ -1,4 +1,4 @@
-"""An ONNX graph under construction: a call per operator, named after the value that it gives.
+"""An ONNX graph under construction: a call adds an operator and returns the name of its output.
 
 Only operators of the standard are used, so that any runtime reads the graph; int8 takes one of onnxruntime's own.
 """
@@ -15,8 +15,8 @@ from munjang.types import Array
 
 OPSET = 20  # the first with Gelu; in every onnxruntime since 1.17 (2024)
 IR_VERSION = 9  # of the file format, the one of that opset
-LARGEST = 1_500_000_000  # bytes in one file: protobuf stops at 2 GiB, then weights go into a file beside it
-SMALL = 1024  # bytes that stay in the graph then
+MAX_FILE_BYTES = 1_500_000_000  # protobuf stops at 2 GiB; beyond this weights go into a second file
+MIN_EXTERNAL_BYTES = 1024  # smaller weights stay in the graph
 TINY = np.finfo(np.float32).tiny
 SKIP = "skip"  # the input that says how many leading tokens pooling leaves out
 Outputs = dict[str, tuple[str, list[int | str]]]  # name: the value that it is, and its shape behind the batch
@@ -124,8 +124,8 @@ class Graph:
         # a zero of each layer's own: where a CPU lacks VNNI, onnxruntime replaces it together with the weights
         zeros = [self.weight("zero", np.array(0, np.uint8)), self.weight(f"{name}.zero", np.array(0, np.int8))]
         scales = [self.number(1.0), self.weight(f"{name}.scale", scale_N)]
-        given = (code_TD, self.weight(f"{name}.codes", codes), *scales, *zeros)
-        product_TN = self.call("MatMulIntegerToFloat", *given, domain="com.microsoft")
+        inputs = (code_TD, self.weight(f"{name}.codes", codes), *scales, *zeros)
+        product_TN = self.call("MatMulIntegerToFloat", *inputs, domain="com.microsoft")
         sums = self.weight(f"{name}.sums", (codes.astype(np.float32) * scale_N).sum(axis=0))
         out_TN = self.call("Sub", self.call("Mul", product_TN, scale_T1), self.call("Mul", shift_T1, sums))
         size = self.call("Concat", self.call("Shape", x, end=-1), self.whole(weight.shape[1]), axis=0)
@@ -155,14 +155,14 @@ class Graph:
             make.make_tensor_value_info(name, types.INT64, ["texts"] if name == SKIP else ["texts", "tokens"])
             for name in inputs
         ]
-        given = [
+        returned = [
             make.make_tensor_value_info(name, types.FLOAT, ["texts", *shape]) for name, (_, shape) in outputs.items()
         ]
-        graph = make.make_graph([*self._nodes, *named], "munjang", taken, given, list(self._weights.values()))
+        graph = make.make_graph([*self._nodes, *named], "munjang", taken, returned, list(self._weights.values()))
         opsets = [make.make_opsetid("", OPSET)] + ([make.make_opsetid("com.microsoft", 1)] if self.is_int8 else [])
         model = make.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="munjang")
         size = sum(len(weight.raw_data) for weight in self._weights.values())
-        beside = {"save_as_external_data": True, "location": f"{path.name}.data", "size_threshold": SMALL}
+        beside = {"save_as_external_data": True, "location": f"{path.name}.data", "size_threshold": MIN_EXTERNAL_BYTES}
         self.onnx.save(model, path, **(beside if size > limit else {}))
 
 

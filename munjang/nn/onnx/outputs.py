@@ -1,4 +1,4 @@
-"""What stands behind the encoder as ONNX nodes: pooling, dense layers, norms, unit length, classification heads.
+"""Heads as ONNX nodes: pooling, dense layers, norms, unit length, classification heads.
 
 B texts, L longest text, D width, C labels.
 """
@@ -16,7 +16,7 @@ from munjang.nn.onnx.graph import SKIP, Graph, Node, Outputs
 from munjang.nn.pooling import POOLERS, Texts
 
 VECTORS, RAW, TOKENS, LOGITS = "sentence_embedding", "raw_embedding", "token_embeddings", "logits"
-LOWEST = float(np.finfo(np.float32).min)
+LOWEST_FLOAT = float(np.finfo(np.float32).min)
 
 
 # By the names of nn/heads.py; a test holds both tables together
@@ -73,7 +73,7 @@ class GraphTexts(Texts[Node]):
         return self._at(self.graph.call("CumSum", self.counted, self.graph.index(1), reverse=1))
 
     def highest(self) -> Node:
-        graph, lowest = self.graph, self.graph.number(LOWEST)
+        graph, lowest = self.graph, self.graph.number(LOWEST_FLOAT)
         counts = graph.call("Cast", self.counted, to=graph.onnx.TensorProto.BOOL)
         shown = graph.call("Where", graph.call("Unsqueeze", counts, graph.whole(2)), self.states, lowest)
         highest = graph.call("ReduceMax", shown, graph.whole(1), keepdims=0)
@@ -132,8 +132,8 @@ def sentence_outputs(graph: Graph, network: SentenceNetwork, width: int) -> tupl
     states, inputs = token_states(graph, network.encoder)
     skips = not network.includes_prompt
     vectors = raw = pooled(graph, states, network.modes, skips)
-    for place, module in enumerate(network.tail):
-        raw, vectors = vectors, layer(graph, f"tail.{place}", module, vectors)
+    for index, module in enumerate(network.tail):
+        raw, vectors = vectors, layer(graph, f"tail.{index}", module, vectors)
     outputs: Outputs = {VECTORS: (vectors, [width])}
     if network.is_unit:
         outputs[RAW] = (raw, [width])
@@ -147,8 +147,8 @@ def pair_outputs(graph: Graph, network: PairNetwork, num_labels: int) -> tuple[l
     head = network.head
     if isinstance(head, ModularHead):
         values = pooled(graph, states, head.modes)
-        for place, module in enumerate(head.layers):
-            values = layer(graph, f"head.{place}", module, values)
+        for index, module in enumerate(head.layers):
+            values = layer(graph, f"head.{index}", module, values)
         return inputs, {LOGITS: (values, [num_labels])}
     assert isinstance(head, ClassificationHead)
     values = graph.plain_linear("head.dense", head.dense, pooled(graph, states, (head.shape.pooling,)))

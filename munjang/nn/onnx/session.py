@@ -1,4 +1,4 @@
-"""An exported graph as a network: onnxruntime behind packed batches, in rectangles of texts of about one length.
+"""An exported graph as a network: onnxruntime over packed batches, cut into rectangles of texts of similar length.
 
 B texts, L longest text of a rectangle, T tokens without padding, D width, C labels.
 """
@@ -22,8 +22,8 @@ from munjang.text.flat import cumulative
 from munjang.text.packing import Packed
 from munjang.types import Array, Floats, Ints
 
-MOST_PADDING = 0.1  # share of a rectangle; then the next one begins
-FEW_SLOTS = 32  # of padding, for which another call is not worth it
+MAX_PADDING_FRACTION = 0.1  # of a rectangle; with more the next one begins
+MAX_IGNORED_PADDING_SLOTS = 32  # so few are not worth another call
 
 
 @dataclass(frozen=True)
@@ -55,10 +55,10 @@ class OnnxModel(Rectangle):
         self.path, self.about = path, facts
         self._sessions: dict[tuple[int, int], Any] = {}
         session = self._session(1)
-        self.inputs = [given.name for given in session.get_inputs()]
-        found = {given.name: given.shape for given in session.get_outputs()}
+        self.inputs = [value.name for value in session.get_inputs()]
+        shapes = {value.name: value.shape for value in session.get_outputs()}
         wanted = {name: facts.num_outputs for name in outputs if name != TOKENS}
-        missing = [name for name, width in wanted.items() if name not in found or found[name][-1] != width]
+        missing = [name for name, width in wanted.items() if name not in shapes or shapes[name][-1] != width]
         if missing or {IDS, MASK} - set(self.inputs) or set(self.inputs) - {IDS, MASK, TYPES, SKIP}:
             raise CheckpointError(f"{path} has other inputs and outputs than its description says; export it again.")
 
@@ -76,25 +76,25 @@ class OnnxModel(Rectangle):
         parts = []
         for part in rectangles(batch):
             padded = self.pad(part)
-            given = {IDS: padded.ids_BL, MASK: padded.mask_BL, TYPES: padded.types_BL}
+            inputs = {IDS: padded.ids_BL, MASK: padded.mask_BL, TYPES: padded.types_BL}
             feed: dict[str, Array] = {
                 name: np.zeros(padded.ids_BL.shape, np.int64) if value is None else value.numpy()
-                for name, value in given.items()
+                for name, value in inputs.items()
                 if name in self.inputs
             }
             if SKIP in self.inputs:
                 feed[SKIP] = np.zeros(len(part.lengths), np.int64) if part.skip is None else part.skip
-            found = torch.from_numpy(self._call(session, output, feed))
-            parts.append(found[padded.places] if output == TOKENS else found)
+            values = torch.from_numpy(self._call(session, output, feed))
+            parts.append(values[padded.places] if output == TOKENS else values)
         return torch.cat(parts)
 
     def _call(self, session: Any, output: str, feed: dict[str, Array]) -> Floats:
         try:
-            found: Floats = session.run([output], feed)[0]
+            values: Floats = session.run([output], feed)[0]
         except Exception as error:  # onnxruntime has an error class for each of its codes
             reason = next(iter(str(error).splitlines()), type(error).__name__)
             raise CheckpointError(f"{self.path} can't be computed ({reason:.200}); export it again.") from error
-        return found
+        return values
 
     def forward(self, batch: Packed) -> Tensor:
         """Return the token vectors [T, D]."""
@@ -183,10 +183,10 @@ class OnnxPairs(OnnxNetwork):
         return self.encoder.run(batch, LOGITS)
 
 
-def open_session(path: Path, threads: int, is_careful: bool = False) -> Any:
+def open_session(path: Path, threads: int, is_overflow_safe: bool = False) -> Any:
     """Open a file as a session of onnxruntime, with its fusions and `threads` threads.
 
-    `is_careful` takes the slower product of 8 bits that never overflows, as CPUs without VNNI need it.
+    `is_overflow_safe` selects the slower 8-bit product that never overflows, which CPUs without VNNI need.
     """
     try:
         import onnxruntime
@@ -194,9 +194,9 @@ def open_session(path: Path, threads: int, is_careful: bool = False) -> Any:
         raise MissingExtra("onnxruntime", "onnx", f"The ONNX export {path.parent}") from error
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
-    options.log_severity_level = 4  # what is wrong is raised as well
+    options.log_severity_level = 4  # errors are raised as well
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # idle threads would keep cores busy
-    if is_careful or not torch.cpu._is_vnni_supported():  # two products of int8 are added in 16 bits there
+    if is_overflow_safe or not torch.cpu._is_vnni_supported():  # two products of int8 are added in 16 bits there
         options.add_session_config_entry("session.x64quantprecision", "1")
     try:
         return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
@@ -228,12 +228,12 @@ def cut_rectangles(lengths: Ints) -> Iterator[tuple[int, int]]:
     [(0, 2), (2, 5)]
     """
     first, longest, used = 0, 0, 0
-    for place, length in enumerate(lengths.tolist()):
+    for row, length in enumerate(lengths.tolist()):
         longest = max(longest, length)
-        slots = longest * (place + 1 - first)
-        if slots - used - length > max(MOST_PADDING * slots, FEW_SLOTS):
-            yield first, place
-            first, longest, used = place, length, 0
+        slots = longest * (row + 1 - first)
+        if slots - used - length > max(MAX_PADDING_FRACTION * slots, MAX_IGNORED_PADDING_SLOTS):
+            yield first, row
+            first, longest, used = row, length, 0
         used += length
     if len(lengths):
         yield first, len(lengths)

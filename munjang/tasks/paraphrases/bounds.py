@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from munjang.nn.threads import apart, set_threads
+from munjang.nn.threads import run_in_thread, set_threads
 
 NUM_SAMPLE_ROWS = 1024  # of each side, to see how many pairs a bound lets through
 NUM_BASIS_ROWS = 16_384  # that decide the directions
@@ -120,6 +120,6 @@ def _dtype(vectors: Tensor) -> tuple[torch.dtype, float]:
                 torch.mm(part, part.T)
                 taken[dtype] = min(taken.get(dtype, math.inf), time.thread_time() - start)
 
-    apart(measure)
+    run_in_thread(measure)
     relative_cost = taken[torch.bfloat16] / max(taken[torch.float32], 1e-9)
     return (torch.bfloat16, relative_cost) if relative_cost < 0.8 else (torch.float32, 1.0)

@@ -20,7 +20,7 @@ from torch import Tensor
 from munjang.bi_encoder import BiEncoder
 from munjang.engine.devices import pick_device
 from munjang.errors import InputError
-from munjang.nn.threads import apart
+from munjang.nn.threads import run_in_thread
 from munjang.tasks.paraphrases.best import Best
 from munjang.tasks.paraphrases.bounds import Bounds, bounds
 from munjang.tasks.paraphrases.cells import cell_tiles
@@ -120,7 +120,7 @@ def _mine(
     """Look for pairs above a guess of the floor, and again above a lower one if it was too high."""
     expected = 1.3 * max_pairs
     while True:
-        guess = apart(partial(_guess, a, b, expected, max_neighbours))
+        guess = run_in_thread(partial(_guess, a, b, expected, max_neighbours))
         if guess == -math.inf and max_neighbours is not None and len(a) * len(b) > MIN_SCORES_FOR_GUESS:
             return _of_nearest(a, b, max_pairs, lowest, max_neighbours, progress)
         floor = max(guess, lowest)
@@ -167,7 +167,7 @@ def pairs_of_neighbours(
 
 def prepared(a: Tensor, b: Tensor, floor: float, is_exact: bool | None) -> tuple[Bounds, Plan]:
     """Prepare a scan for the pairs above a floor: the bounds, and the tiles to look at."""
-    return apart(lambda: (bounds(a, b, floor), _plan(a, b, is_exact)))
+    return run_in_thread(lambda: (bounds(a, b, floor), _plan(a, b, is_exact)))
 
 
 def _plan(a: Tensor, b: Tensor, is_exact: bool | None) -> Plan:

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from munjang.nn.cpu import has_vnni
 from munjang.nn.encoder import ACTIVATIONS
-from munjang.nn.int8.dynamic import DEPTHS, Codes, DynamicPacking
+from munjang.nn.int8.dynamic import ACTIVATION_DEPTHS, Codes, DynamicPacking
 from munjang.nn.linear import Linear
 
 
@@ -57,10 +57,10 @@ def test_the_same_as_by_hand(
     assert (found - expected).abs().mean() < 1e-4
 
 
-@pytest.mark.parametrize("name", sorted(DEPTHS))
+@pytest.mark.parametrize("name", sorted(ACTIVATION_DEPTHS))
 def test_what_follows_an_activation_fits_its_codes(name: str) -> None:
     torch.manual_seed(0)
-    codes, layer = Codes.behind(name), Linear(64, 8).eval()
+    codes, layer = Codes.after(name), Linear(64, 8).eval()
     x = ACTIVATIONS[name](torch.randn(300, 64) * torch.logspace(-2, 2, 300)[:, None])
     scaled = x / codes.largest(x)
     assert float(scaled.min()) >= -codes.zero * codes.step - 1e-6

@@ -5,7 +5,7 @@ import torch
 
 from munjang import BiEncoder
 from munjang.nn.encoder import Encoder
-from munjang.nn.int8.observe import LENGTHS, NUM_DISTINCT, NUM_LONG, loss, observe
+from munjang.nn.int8.observe import NUM_DISTINCT_TOKENS, NUM_LONG_TEXTS, SAMPLE_LENGTHS, loss, observe
 from munjang.nn.sample import sample
 from tests.nn.test_encoder import batch_of
 
@@ -28,11 +28,11 @@ def test_every_input_of_every_product(tiny_bert: Path) -> None:
 
 def test_the_sample_has_texts_that_repeat_themselves(tiny_bert: Path) -> None:
     encoder = BiEncoder.load(tiny_bert, device="cpu").network.encoder
-    batch = sample(encoder, LENGTHS, num_distinct=[NUM_DISTINCT] * NUM_LONG)
+    batch = sample(encoder, SAMPLE_LENGTHS, num_distinct=[NUM_DISTINCT_TOKENS] * NUM_LONG_TEXTS)
     start, texts, length = next(iter(batch.runs))
     longest = batch.ids_T[start : start + texts * length].view(texts, length)
-    assert texts == NUM_LONG
-    assert all(len(set(row.tolist())) <= NUM_DISTINCT for row in longest)
+    assert texts == NUM_LONG_TEXTS
+    assert all(len(set(row.tolist())) <= NUM_DISTINCT_TOKENS for row in longest)
     assert torch.equal(sample(encoder, [5, 3]).ids_T, sample(encoder, [5, 3]).ids_T)
 
 

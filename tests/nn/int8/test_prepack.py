@@ -65,7 +65,7 @@ def test_the_bundled_re_ranker_keeps_its_scores() -> None:
 def test_ranges_where_the_cpu_has_vnni_and_rows_elsewhere(
     tiny_bert: Path, make: Callable[..., Path], whatever_the_loss: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv(prepack.SWITCH, raising=False)
+    monkeypatch.delenv(prepack.SCALES_VARIABLE, raising=False)
     assert set(ways(BiEncoder.load(tiny_bert, "cpu", "int8"))) == {"static" if has_vnni() else "DynamicPacking"}
     for family in ("albert", "modernbert"):  # not plain
         assert set(ways(BiEncoder.load(make(family), "cpu", "int8"))) == {"DynamicPacking"}
@@ -76,7 +76,7 @@ def test_ranges_where_the_cpu_has_vnni_and_rows_elsewhere(
 
 def test_layers_that_change_too_much_stay_exact(minilm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A stricter bar moves layers on, worst first, until the sample passes; one out of reach moves all of them."""
-    monkeypatch.setenv(prepack.SWITCH, "dynamic")
+    monkeypatch.setenv(prepack.SCALES_VARIABLE, "dynamic")
     counts = []
     for bar in (1.0, 0.001):
         monkeypatch.setattr(prepack, "MAX_LOSS", bar)
@@ -125,7 +125,7 @@ def test_what_has_no_8_bit_path(make: Callable[..., Path], tiny_bert: Path) -> N
 def test_ranges_stay_where_they_are_good_enough(minilm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if not has_vnni():
         pytest.skip("ranges need VNNI")
-    monkeypatch.delenv(prepack.SWITCH, raising=False)
+    monkeypatch.delenv(prepack.SCALES_VARIABLE, raising=False)
     counts = []
     for bar in (1.0, 0.001):
         monkeypatch.setattr(prepack, "MAX_LOSS", bar)

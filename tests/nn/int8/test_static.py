@@ -10,11 +10,11 @@ import torch.nn.functional as F
 from munjang import BiEncoder
 from munjang.nn.cpu import has_vnni
 from munjang.nn.int8 import static
-from munjang.nn.int8.codes import in_codes
+from munjang.nn.int8.codes import to_codes
 from munjang.nn.int8.layer import Range, StaticPacking, parts
-from munjang.nn.int8.observe import Column
-from munjang.nn.int8.static import behind_norm, ladder
-from munjang.nn.int8.weights import in_steps
+from munjang.nn.int8.observe import Columns
+from munjang.nn.int8.static import ladder, prepack_after_norm
+from munjang.nn.int8.weights import quantize_weights
 from munjang.nn.linear import Linear
 from tests.texts import mixed, natural
 
@@ -24,10 +24,10 @@ needs_vnni = pytest.mark.skipif(not has_vnni(), reason="ranges are for CPUs with
 def test_ranges() -> None:
     around = Range.around_zero(2.54)
     assert (around.zero, around.end) == (128, pytest.approx(2.54))
-    behind = Range.behind_gelu(5.0)
+    behind = Range.after_gelu(5.0)
     assert -behind.zero * behind.step == pytest.approx(-0.17, abs=behind.step)
     assert behind.end == pytest.approx(5.0, abs=behind.step)
-    codes = in_codes(torch.tensor([[-9.0, -0.17, 0.0, 5.0, 9.0]]), behind.step, behind.zero)
+    codes = to_codes(torch.tensor([[-9.0, -0.17, 0.0, 5.0, 9.0]]), behind.step, behind.zero)
     assert codes.tolist() == [[0, 0, behind.zero, 255, 255]]
 
 
@@ -65,7 +65,7 @@ def test_the_same_as_by_hand(rows: int) -> None:
     torch.manual_seed(rows)
     weight, bias, x, onto = torch.randn(20, 48), torch.randn(20), torch.randn(rows, 48), torch.randn(rows, 20)
     given, equal = Range.around_zero(3.0), torch.exp2(torch.randint(-1, 2, (48,)).float())
-    whole, scale = in_steps(weight * equal)
+    whole, scale = quantize_weights(weight * equal)
     middle = torch.randn(48) * 0.3
     codes = ((x - middle) / equal / given.step).round().clamp(-128, 127).double()
     expected = codes @ (whole.double() * scale.double()[:, None]).T * given.step + bias
@@ -74,7 +74,7 @@ def test_the_same_as_by_hand(rows: int) -> None:
         assert (exact(x, None, None) - expected).abs().max() < 2e-4
         assert (exact.onto(x, onto) - expected - onto).abs().max() < 2e-4
         assert (exact(x, F.gelu, None) - F.gelu(expected)).abs().max() < 2e-4
-        between = Range.behind_gelu(8.0)
+        between = Range.after_gelu(8.0)
         found = StaticPacking(whole, scale, bias, given, between, (-middle / equal, 1 / equal))(x, F.gelu, None)
     assert found.dtype == torch.uint8
     values = (found.double() - between.zero) * between.step
@@ -108,11 +108,11 @@ def test_a_product_whose_columns_were_uneven() -> None:
     torch.manual_seed(0)
     layer, x = Linear(48, 20), torch.randn(200, 48)
     x[:, 3], x[:, 9] = x[:, 3] * 30, x[:, 9] * 0.1 + 50
-    seen = Column(x.amin(0), x.amax(0), x.mean(0))
+    seen = Columns(x.amin(0), x.amax(0), x.mean(0))
     with torch.inference_mode():
         exact = layer(x)
-        found = behind_norm(layer, seen, torch.float32)(x, None, None)
-        twice = behind_norm(layer, seen, torch.float32, (torch.tensor([4, 4]), torch.tensor([0.0, -1])))
+        found = prepack_after_norm(layer, seen, torch.float32)(x, None, None)
+        twice = prepack_after_norm(layer, seen, torch.float32, (torch.tensor([4, 4]), torch.tensor([0.0, -1])))
         assert (found - exact).norm() < 0.02 * (exact - exact.mean(0)).norm()
         pair = twice(x, None, None)
     assert torch.allclose(pair[:, 0], found[:, 4], atol=1e-5)

@@ -5,14 +5,14 @@ import torch
 
 from munjang import BiEncoder
 from munjang.nn.cpu import has_vnni
-from munjang.nn.int8.weights import MEAN_WEIGHT, equaliser, equalisers, in_steps, taken_by_rounding
-from munjang.nn.linear import BLOCK
+from munjang.nn.int8.weights import MEAN_CORRECTION_WEIGHT, equaliser, equalisers, quantize_weights, rounding_loss
+from munjang.nn.linear import MAX_ROWS
 
 
 def test_quantizing_twice_changes_nothing() -> None:
     weight = torch.randn(30, 20)
-    codes, step = in_steps(weight)
-    again, same_step = in_steps(codes * step[:, None])
+    codes, step = quantize_weights(weight)
+    again, same_step = quantize_weights(codes * step[:, None])
     assert torch.equal(codes, again)
     assert torch.allclose(step, same_step, rtol=1e-6)
 
@@ -22,7 +22,7 @@ def test_pairs_fit_into_16_bits(columns: int) -> None:
     """Every sum of two products with inputs up to 255, number by number."""
     torch.manual_seed(columns)
     weight = torch.randn(50, columns) ** 3
-    codes, step = in_steps(weight, is_pairwise=True)
+    codes, step = quantize_weights(weight, is_pairwise=True)
     assert (codes * step[:, None] - weight).abs().max() <= step.max() / 2 + 1e-6
     for row in codes.tolist():
         for one, other in zip(row[::2], [*row[1::2], 0], strict=False):
@@ -31,8 +31,10 @@ def test_pairs_fit_into_16_bits(columns: int) -> None:
 
 
 def test_only_pairs_of_one_sign_cost_accuracy() -> None:
-    assert in_steps(torch.tensor([[1.0, -1.0, 0.5, 0.5]]), is_pairwise=True)[0].tolist() == [[127, -127, 64, 64]]
-    assert in_steps(torch.tensor([[1.0, 1.0, -0.5, 0.0]]), is_pairwise=True)[0].tolist() == [[64, 64, -32, 0]]
+    assert quantize_weights(torch.tensor([[1.0, -1.0, 0.5, 0.5]]), is_pairwise=True)[0].tolist() == [
+        [127, -127, 64, 64]
+    ]
+    assert quantize_weights(torch.tensor([[1.0, 1.0, -0.5, 0.0]]), is_pairwise=True)[0].tolist() == [[64, 64, -32, 0]]
 
 
 @pytest.mark.parametrize("rows", [2, 64, 512])
@@ -47,7 +49,7 @@ def test_sums_are_exact_at_the_limit(rows: int, columns: int) -> None:
         whole[2::4] = 127
     codes = torch.full((rows, columns), 255, dtype=torch.uint8)
     codes[:, ::7] = 254
-    packed = torch.ops.onednn.qlinear_prepack(whole, [BLOCK, columns])
+    packed = torch.ops.onednn.qlinear_prepack(whole, [MAX_ROWS, columns])
     found = torch.ops.onednn.qlinear_pointwise(
         *(codes, 1.0, 128, packed, torch.ones(40), None, None, 1.0, 0, torch.float32, "none", [], "")
     )
@@ -57,9 +59,9 @@ def test_sums_are_exact_at_the_limit(rows: int, columns: int) -> None:
 
 def test_what_rounding_takes() -> None:
     weight, mean = torch.randn(6, 10), torch.randn(10)
-    codes, step = in_steps(weight)
+    codes, step = quantize_weights(weight)
     lost = weight @ mean - (codes * step[:, None]) @ mean
-    assert torch.allclose(taken_by_rounding(weight, codes, step, mean), MEAN_WEIGHT * lost, atol=1e-6)
+    assert torch.allclose(rounding_loss(weight, codes, step, mean), MEAN_CORRECTION_WEIGHT * lost, atol=1e-6)
 
 
 def test_equaliser_by_what_is_left_to_the_weights() -> None:

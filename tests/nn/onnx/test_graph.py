@@ -13,7 +13,7 @@ from munjang.errors import MissingExtra, UnsupportedModel
 from munjang.nn import encoder, heads
 from munjang.nn.onnx import encoder as nodes
 from munjang.nn.onnx import outputs
-from munjang.nn.onnx.graph import LARGEST, Graph, load_onnx
+from munjang.nn.onnx.graph import MAX_FILE_BYTES, Graph, load_onnx
 from munjang.nn.onnx.session import open_session
 
 VALUES = np.concatenate([np.linspace(-30, 30, 401), [0.0, -0.0, 1e-8]]).astype(np.float32)
@@ -24,7 +24,7 @@ def computed(path: Path, build: Callable[[Graph, str], str], x: Any, is_int8: bo
     graph = Graph(is_int8)
     thousandths = graph.call("Cast", "input_ids", to=graph.onnx.TensorProto.FLOAT)
     out = build(graph, graph.call("Div", thousandths, graph.number(1000.0)))
-    graph.save(path, ["input_ids"], {"out": (out, ["width"])}, LARGEST)
+    graph.save(path, ["input_ids"], {"out": (out, ["width"])}, MAX_FILE_BYTES)
     return open_session(path, 1).run(["out"], {"input_ids": np.round(x * 1000).astype(np.int64)})[0]
 
 
@@ -95,7 +95,7 @@ def test_float32_is_standard_onnx(tmp_path: Path) -> None:
     )
     graph = Graph()
     states, inputs = nodes.token_states(graph, encoder_)
-    graph.save(tmp_path / "a.onnx", inputs, {"out": (states, ["tokens", 16])}, LARGEST)
+    graph.save(tmp_path / "a.onnx", inputs, {"out": (states, ["tokens", 16])}, MAX_FILE_BYTES)
     model = onnx.load(tmp_path / "a.onnx")
     onnx.checker.check_model(model, full_check=True)
     assert {(entry.domain, entry.version) for entry in model.opset_import} == {("", 20)}

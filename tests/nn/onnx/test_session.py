@@ -9,7 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from munjang.errors import CheckpointError, MissingExtra
-from munjang.nn.onnx.session import FEW_SLOTS, MOST_PADDING, cut_rectangles, open_session, rectangles
+from munjang.nn.onnx.session import (
+    MAX_IGNORED_PADDING_SLOTS,
+    MAX_PADDING_FRACTION,
+    cut_rectangles,
+    open_session,
+    rectangles,
+)
 from munjang.text.packing import pack
 
 
@@ -20,7 +26,7 @@ def test_rectangles_hold_every_text_once(lengths: list[int]) -> None:
     for first, last in cuts:
         part = lengths[first:last]
         slots = max(part) * len(part)
-        assert slots - sum(part) <= max(MOST_PADDING * slots, FEW_SLOTS)
+        assert slots - sum(part) <= max(MAX_PADDING_FRACTION * slots, MAX_IGNORED_PADDING_SLOTS)
 
 
 def test_equal_and_near_texts_stay_together() -> None:
