@@ -17,10 +17,6 @@ from torch import nn
 from munjang.checkpoint.atomic import write_folder
 from munjang.checkpoint.files import RANGES_FILE, Json
 from munjang.checkpoint.model import Model
-from munjang.checkpoint.onnx import open_graph, write_onnx
-from munjang.errors import CheckpointError
-from munjang.nn.network import SentenceNetwork
-from munjang.nn.threads import run_in_thread
 from munjang.checkpoint.modules import write_json
 from munjang.checkpoint.onnx import DTYPES, FACTS_FILE, FORMAT_VERSION, GRAPH_FILE, open_graph
 from munjang.checkpoint.write import write_static_texts, write_texts
@@ -31,7 +27,7 @@ from munjang.nn.network import PairNetwork, SentenceNetwork
 from munjang.nn.onnx.graph import MAX_FILE_BYTES, Graph
 from munjang.nn.onnx.outputs import pair_outputs, sentence_outputs
 from munjang.nn.onnx.session import Facts
-from munjang.nn.threads import apart
+from munjang.nn.threads import run_in_thread
 from munjang.text.flat import cumulative, gather
 from munjang.text.packing import Packed, pack
 from munjang.text.tokenizer import Tokens
@@ -95,7 +91,7 @@ def export_onnx(model: Model, target: Path, dtype: str = "float32", activation: 
             )
         agreements.append(agreement)
 
-    apart(lambda: write_folder(target, write))
+    run_in_thread(lambda: write_folder(target, write))
     return agreements[0]
 
 

@@ -6,17 +6,6 @@ munjang_onnx.json describes the graph; model.onnx is the graph itself, with mode
 from pathlib import Path
 from typing import Any
 
-from safetensors.numpy import save_file
-from torch import nn
-
-from munjang.checkpoint.files import ONNX_FILES, RANGES, Json, read_json, whole
-from munjang.checkpoint.model import Model
-from munjang.checkpoint.modules import write_json
-from munjang.checkpoint.write import write_static_texts, write_texts
-from munjang.errors import CheckpointError, InputError, UnsupportedModel, unknown
-from munjang.nn.heads import path_of
-from munjang.nn.network import PairNetwork, SentenceNetwork
-from munjang.nn.onnx.outputs import pair_outputs, sentence_outputs
 from munjang.checkpoint.files import ONNX_FILES, read_json, whole
 from munjang.errors import CheckpointError, InputError
 from munjang.nn.onnx.session import Facts, OnnxPairs, OnnxSentences

@@ -62,7 +62,7 @@ def test_lock(tmp_path: Path) -> None:
 
 def test_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
     code = (
-        "import os; from pathlib import Path; from munjang.data.blocks import Parts\n"
+        "import os; from pathlib import Path; from munjang.data.blocks import Blocks\n"
         f"with Blocks(Path({str(tmp_path / 'a.npy')!r})) as parts: parts.begin({{}}); os.kill(os.getpid(), 9)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -9
