@@ -195,7 +195,7 @@ class BiEncoder(LoadedModel):
         return float(scores[0, 0]) if isinstance(a, str) and isinstance(b, str) else scores
 
     def similarity_pairwise(self, a: Any, b: Any) -> Floats:
-        """Compare each text or vector of `a` with the one in the same place of `b`."""
+        """Compare each text or vector of `a` with the one in the same row of `b`."""
         left, right = self._both(a, b)
         if len(left) != len(right):
             raise InputError(f"Row by row needs as many on both sides, not {len(left)} and {len(right)}.")
@@ -230,7 +230,7 @@ class BiEncoder(LoadedModel):
         self._similarity_name = name
 
     def calibrate(self, texts: Iterable[str], one_range: bool = False) -> Floats:
-        """Measure the range of each component over typical texts, for precision int8 and uint8; `save` keeps it.
+        """Measure the range of each dimension over typical texts, for precision int8 and uint8; `save` keeps it.
 
         `one_range`: the same for all, around zero: int8 codes then have the cosines of the vectors, or nearly so.
         """

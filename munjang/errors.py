@@ -66,4 +66,4 @@ def closest(given: object, choices: Sequence[str]) -> str:
 
 
 class TruncationWarning(UserWarning):
-    """Some texts were longer than the model reads; how many, and what to do about it."""
+    """Some texts were longer than the model's max_length and were cut."""

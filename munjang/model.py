@@ -1,4 +1,4 @@
-"""What bi- and cross-encoders share: loading, settings, pickling, saving, description."""
+"""The base of bi- and cross-encoders: loading, settings, pickling, saving, description."""
 
 import os
 from collections.abc import Callable
@@ -51,7 +51,7 @@ class LoadedModel:
     def _load(
         cls, path: PathLike | None, device: Devices, dtype: str | None, threads: int | None, *options: Any
     ) -> Self:
-        """Load on the first device here, and on every other one in a process of its own."""
+        """Load the model on the first device here, and on every other device in a process of its own."""
         path = checkpoint.default(cls.kind) if path is None else path
         folder = checkpoint.resolve(path, cls.hub)
         devices, bound_dtype = place_model(folder, device, dtype)
@@ -91,13 +91,14 @@ class LoadedModel:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of everything that decides the results: weights, modules and tokenizer."""
+        """A hash of everything that changes the results: weights, modules and tokenizer."""
         return run_in_thread(lambda: checkpoint.fingerprint(self.model))
 
     def save(self, folder: PathLike, format: str | None = None) -> None:
-        """Write a folder that sentence-transformers loads too, or one of a quarter of the size: format="munjang-int8".
+        """Write a folder that sentence-transformers loads too.
 
-        That one holds the encoder's weights in 8 bits; it loads as any other, and computes in any dtype.
+        `format="munjang-int8"` stores the encoder's weights in 8 bits, a quarter of the size, for Munjang alone; such a
+        folder loads as any other, and computes in any dtype.
         """
         self.model.prompts, self.model.default_prompt_name = self.prompts, self.default_prompt_name
         run_in_thread(lambda: self._write(Path(folder), format))

@@ -39,7 +39,7 @@ class Progress:
                 self._show("\r\x1b[K" if self.is_terminal else "", "" if self.is_terminal else "\n")
 
     def skip(self, n: int) -> None:
-        """Count `n` that were done before, which say nothing about the speed."""
+        """Count `n` that were done before and do not count for the rate."""
         with self._lock:
             self.done += n
             self.num_skipped += n

@@ -18,7 +18,7 @@ ADDITIONS: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...] = (
     (
         "layout (on-disk format of a model)",
         "munjang/checkpoint/layouts.py",
-        (("munjang/checkpoint/layouts.py", "BI"), ("munjang/checkpoint/layouts.py", "CROSS")),
+        (("munjang/checkpoint/layouts.py", "BI_LAYOUTS"), ("munjang/checkpoint/layouts.py", "CROSS_LAYOUTS")),
     ),
     (
         "reader (file format of data)",

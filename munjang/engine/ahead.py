@@ -71,7 +71,7 @@ def until(is_stopped: Callable[[], bool]) -> Iterator[None]:
 
 
 def check_stopped() -> None:
-    """Raise Stopped if nobody waits for what this thread computes."""
+    """Raise Stopped if the result of this thread is no longer needed."""
     is_stopped: Callable[[], bool] | None = getattr(_here, "is_stopped", None)
     if is_stopped is not None and is_stopped():
         raise Stopped

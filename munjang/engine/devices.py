@@ -45,7 +45,7 @@ def pick_dtype(dtype: str | None, device: torch.device) -> torch.dtype:
 
 
 def place_model(folder: Path, device: Devices, dtype: str | None) -> tuple[list[torch.device], str]:
-    """Return the devices asked for, and one dtype for all: where none is named, the one that suits the first."""
+    """Return the devices asked for, and one dtype for all: by default the best one for the first device."""
     bound = [compute_options(folder, name, dtype) for name in as_devices(device)]
     devices = [pick_device(name) for name, _ in bound]
     if dtype is None and devices[0].type == "cpu" and stated_dtype(folder) == "int8" and can_pack(torch.int8):

@@ -116,7 +116,7 @@ class Encoding:
         return network.raw if self.normalize is False else network
 
     def finish(self, results: Tensor) -> Tensor:
-        """Keep leading components only (Matryoshka), then make the length one if asked."""
+        """Keep the leading dimensions (Matryoshka), then scale to unit length if asked."""
         vectors_BD = results.float()
         if self.truncate_dim is not None:
             vectors_BD = vectors_BD[:, : self.truncate_dim]
@@ -185,7 +185,7 @@ class Computed:
         return int((self.is_cut if self.row_of is None else self.is_cut[self.row_of]).sum())
 
     def spread(self, rows: Any = None) -> Any:
-        """Return a row for every item: those computed, or others made of them one by one."""
+        """Return a row for every item, from the computed rows or from others that correspond to them."""
         rows = self.rows if rows is None else rows
         return rows if self.row_of is None else spread(rows, self.row_of)
 

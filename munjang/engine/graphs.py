@@ -57,7 +57,7 @@ class Graphs:
             assert tensor is not None
             numbers[row * size : row * size + batch.num_tokens] = tensor.numpy()
         starts = numbers[num_rows * size :]
-        starts[:] = size  # what is left of the row is one text more
+        starts[:] = size  # the rest of the row is the filler text
         starts[: len(batch.starts_B)] = batch.starts_B.numpy()
         return replace(batch, laid_out=torch.from_numpy(numbers).pin_memory())
 

@@ -21,7 +21,7 @@ class Place(Protocol):
     keeps_device: bool  # results stay on the device instead of coming to the host
 
     def __call__(self, batch: Batch, results: Tensor) -> int:
-        """Take the results of a batch; return how many units they are the first of."""
+        """Store the results of a batch; return the number of units that had none before."""
 
     def done(self) -> Any:
         """Return the rows of all units."""

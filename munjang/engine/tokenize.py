@@ -138,7 +138,7 @@ class ReadyIds:
         return len(self.tokens.lengths)
 
     def tokenize(self, start: int) -> Window:
-        """Return all of them."""
+        """Return all token ids as one window."""
         return Window(np.arange(len(self)), self.tokens)
 
 

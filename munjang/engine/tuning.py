@@ -22,7 +22,7 @@ TUNE_VARIABLE = "MUNJANG_TUNE"
 MIN_GAIN = 1.03  # a larger batch takes more memory: it has to be worth it
 MAX_TURNS = 3
 MAX_TOTAL_S = 2.0  # no third turn after this
-MAX_TURN_S = 5.0  # of a turn: a network that takes longer fills a core with the smallest batch, and Ctrl-C would wait
+MAX_TURN_S = 5.0  # a network that takes longer fills a core with the smallest batch, and Ctrl-C would wait
 _known: dict[str, int] = {}
 _locks: dict[int, threading.Lock] = {}  # by process: in a forked child, the parent's may be held for ever
 _pauses: list[object] = []
@@ -56,7 +56,7 @@ def key_of(encoder: Encoder, device: torch.device, num_workers: int, packed: str
 
 
 def find(key: str, candidates: Sequence[int], measure: Callable[[int], float]) -> int:
-    """Return the smallest candidate whose rate is within 3 % of the best, kept or measured now."""
+    """Return the smallest candidate whose rate is within 3 % of the best, from the file or measured now."""
     with _locks.setdefault(os.getpid(), threading.Lock()):
         if key not in _known:
             kept = _read().get(key)

@@ -1,1 +1,1 @@
-"""The packed network: encoder, attention, pooling, heads, and what a CPU and a GPU compute them with."""
+"""The packed network: encoder, attention, pooling, heads, and their kernels for CPUs and GPUs."""

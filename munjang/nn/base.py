@@ -17,7 +17,7 @@ from munjang.text.packing import Packed
 class Network(Protocol):
     """The interface of a model: packed, static, ONNX and transformers networks implement it."""
 
-    is_trainable: bool  # whether it can learn here
+    is_trainable: bool  # False: it can only be used for inference
 
     @property
     def encoder(self) -> TokenEncoder:

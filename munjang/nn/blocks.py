@@ -23,7 +23,7 @@ from munjang.text.packing import Packed
 
 LENGTH_MULTIPLE = 16  # lengths are padded to a multiple of what a vector instruction takes
 MAX_BLOCK_TOKENS = 512  # the scores of a block stay in the cache (docs/log.md, 2026-11-16)
-MAX_BLOCK_LENGTH = 512  # of longer texts the scores take too much memory; torch's own attention stores none
+MAX_BLOCK_LENGTH = 512  # scores of longer texts take too much memory; torch's own attention stores none
 MAX_SHARED_LENGTH = 128  # a longer text has a block of its own: oneDNN adds in another order for two of them
 NUM_SUM_COLUMNS = 16  # columns of ones after the values, the first of which is read
 MAX_SUM, MIN_SUM = 2.0**40, 2.0**-40  # beyond these scores exceed 27, for which bf16 is too coarse

@@ -1,4 +1,4 @@
-"""What the CPU can compute with through oneDNN, and what oneDNN was told to leave unused.
+"""Instructions of this CPU that oneDNN uses, unless it was told to leave them unused.
 
 ONEDNN_MAX_CPU_ISA makes oneDNN behave as on a weaker CPU. What is decided here follows it, so that setting it to AVX2
 shows on any x86 machine what a CPU without AVX-512 computes.

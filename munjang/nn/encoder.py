@@ -177,7 +177,7 @@ class Block(nn.Module):
 class TokenEncoder(nn.Module):
     """The base of all encoders, which turn a packed batch into token vectors [T, D]."""
 
-    engine = "munjang (packed)"  # who computes it, for people
+    engine = "munjang (packed)"  # the name of the engine, for `info`
     is_exported = False  # a graph without weights that could be saved or trained
     is_static = False  # a look-up without layers
 

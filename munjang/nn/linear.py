@@ -1,4 +1,4 @@
-"""A linear layer that may carry its weights a second time, prepacked for inference on this CPU.
+"""A linear layer with an optional second copy of its weights, prepacked for inference on this CPU.
 
 T tokens, D width of the input, N of the output. Packings are exact fp32 or bf16 through oneDNN (nn/prepacked.py), and
 8 bits (nn/int8/). `train()`, loading weights and moving the layer drop them, so that a changed weight is never stale.

@@ -1,4 +1,4 @@
-"""Packed texts as a padded rectangle, for what can't compute them packed (transformers, ONNX). Padding is counted.
+"""Packed texts as a padded rectangle, for engines that need one (transformers, ONNX). Padding is counted.
 
 B texts, L longest text, T tokens without padding.
 """

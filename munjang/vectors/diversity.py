@@ -18,7 +18,7 @@ MIN_VOLUME = 1e-9  # spanned by the picks: below it nothing new can be added
 
 
 def marginal(scores_C: Floats, units_CD: Floats, top: int, diversity: float) -> Ints:
-    """Pick by maximal marginal relevance (Carbonell and Goldstein, 1998): near, and unlike the picks before."""
+    """Pick by maximal marginal relevance (Carbonell and Goldstein, 1998): close, and unlike earlier picks."""
     _check(diversity)
     if not len(scores_C):
         return np.zeros(0, np.int64)

@@ -31,7 +31,7 @@ def kmeans(
 ) -> Clusters:
     """Find the clusters with the least inertia of `num_starts` starts; the same seed gives the same clusters.
 
-    Progress counts centres that are drawn and rounds in which they move; how many it takes nobody knows.
+    Progress counts drawn centres and rounds; their total is not known in advance.
 
     >>> first, second, third = kmeans(np.array([[0.0], [0.1], [9.0]], np.float32), 2).clusters_N.tolist()
     >>> first == second, first == third
@@ -53,7 +53,7 @@ def kmeans(
 
 
 def _seeds(points: Floats, squares_N: Floats, num_clusters: int, random: np.random.Generator, bar: Progress) -> Floats:
-    """Draw centres by k-means++: each next one is a point drawn by its squared distance, the best of a few draws."""
+    """Draw centres by k-means++: each is the best of a few points, drawn by their squared distance to the others."""
     num_draws = 2 + int(np.log(num_clusters))
     chosen = [int(random.integers(len(points)))]
     nearest_N = _distances(points, squares_N, points[chosen])[:, 0]

@@ -1,4 +1,4 @@
-"""Logistic regression by L-BFGS, the probe that is put on frozen vectors.    N rows, D dimension, C classes.
+"""Logistic regression by L-BFGS, a probe of frozen vectors.    N rows, D dimension, C classes.
 
 The loss is scikit-learn's: the sum of the rows' losses times `cost`, plus half the squared weights; the bias is free.
 """
@@ -14,7 +14,7 @@ from torch.nn.functional import cross_entropy
 from munjang.errors import InputError
 from munjang.types import Bools, Doubles, Floats, Ints
 
-COSTS = tuple(2.0**power for power in range(-2, 4))  # what SentEval tries
+COSTS = tuple(2.0**power for power in range(-2, 4))  # the costs of SentEval
 NUM_FOLDS = 5
 MAX_ROWS_FOR_ALL_FOLDS = 10_000  # with more rows one fold is enough to choose a cost
 
@@ -25,7 +25,7 @@ class Classifier:
 
     weights_CD: Tensor
     bias_C: Tensor
-    classes: Ints  # what each row of the weights stands for
+    classes: Ints  # the class of each row of the weights
 
     def predict(self, vectors_ND: Floats | Doubles) -> Ints:
         """Return the most probable class of each row."""
@@ -40,7 +40,7 @@ def fit(
     max_rounds: int = 100,
     start: Classifier | None = None,
 ) -> Classifier:
-    """Train on vectors, in their own precision; `start` are weights to begin from, to get there sooner."""
+    """Train on vectors, in their own precision; `start` are initial weights, which save rounds."""
     classes, targets = np.unique(labels_N, return_inverse=True)
     if len(classes) < 2:
         raise InputError(f"A classifier needs rows of two classes or more, not of {len(classes)}.")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Score = Callable[[Tensor, Tensor], Tensor]
 
 BLOCK_ROWS = 2048  # queries that are scored at once by torch
-BLOCK_SCORES = 1 << 25  # of one block: 134 MB
+BLOCK_SCORES = 1 << 25  # scores of one block: 134 MB
 NO_PAIRS = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
@@ -137,7 +137,7 @@ def _exclude(scores_RC: Any, excluded: tuple[Ints, Ints], first_row: int, first_
 
 
 def top_k(scores_N: Floats | Doubles, k: int) -> Ints:
-    """Return the places of the k best scores, best first; of equal ones the first.
+    """Return the indices of the k best scores, best first; of equal scores the first.
 
     >>> top_k(np.array([0.1, 0.9, 0.5, 0.9], np.float32), 2).tolist()
     [1, 3]

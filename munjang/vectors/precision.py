@@ -1,4 +1,4 @@
-"""Store vectors in fewer bits: float32, float16, int8, uint8, or one bit a component.    B texts, D dimension.
+"""Precision of stored vectors: float32, float16, int8, uint8, or one bit per dimension.    B texts, D dimension.
 
 int8 and uint8 spread the range of each component, which is measured once over many texts and kept with the model,
 over 256 steps. The range of the batch at hand would give the same text another code in every batch. A range for each
@@ -57,7 +57,7 @@ def quantize(vectors_BD: Floats, precision: str, ranges_2D: Floats | None) -> Ar
 
 
 def measure(vectors_BD: Floats, one_range: bool = False) -> Floats:
-    """Measure the smallest and largest value of each component [2, D]; `one_range`: one around zero for all."""
+    """Measure the smallest and largest value of each dimension [2, D]; `one_range`: one around zero for all."""
     if vectors_BD.ndim != 2 or len(vectors_BD) < 2:
         raise InputError("Ranges need at least two texts; a few thousand typical ones are better.")
     low, high = vectors_BD.min(0), vectors_BD.max(0)

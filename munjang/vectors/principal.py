@@ -11,7 +11,7 @@ Reals = TypeVar("Reals", Floats, Doubles)
 
 
 def principal_components(vectors_ND: Reals, dimension: int) -> Reals:
-    """Return the rows in the directions in which they differ most, the strongest first; [N, R], R at most D.
+    """Project the rows onto the directions in which they differ most, the strongest first; [N, R], R at most D.
 
     Exact, and the same in every run.
 

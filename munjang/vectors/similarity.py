@@ -1,4 +1,4 @@
-"""Score how close vectors are: higher is closer, everywhere.    A and B rows of the two sides, D dimension.
+"""Similarity of vectors: higher is closer, everywhere.    A and B rows of the two sides, D dimension.
 
 Every function takes numpy arrays or torch tensors and returns what it was given; torch is loaded by its users alone.
 """
@@ -24,17 +24,17 @@ class Similarity(Protocol):
 
 
 def dot(a_AD: Vectors, b_BD: Vectors) -> Vectors:
-    """Multiply every row of `a` with every row of `b`."""
+    """Return the dot product of every row of `a` with every row of `b`."""
     return a_AD @ b_BD.T
 
 
 def cosine(a_AD: Vectors, b_BD: Vectors) -> Vectors:
-    """Multiply the directions of the rows; the zero vector is close to nothing."""
+    """Return the cosine of every row of `a` with every row of `b`; 0 for the zero vector."""
     return unit(a_AD) @ unit(b_BD).T
 
 
 def euclidean(a_AD: Vectors, b_BD: Vectors) -> Vectors:
-    """Return minus the distances, precise for near rows too: there they are small differences of large squares."""
+    """Return minus the distances, precise for near rows too, whose squares nearly cancel out."""
     if isinstance(a_AD, np.ndarray):
         a, b = a_AD.astype(np.float64), b_BD.astype(np.float64)
         squares = (a * a).sum(1)[:, None] + (b * b).sum(1)[None] - 2 * (a @ b.T)
@@ -45,7 +45,7 @@ def euclidean(a_AD: Vectors, b_BD: Vectors) -> Vectors:
 
 
 def manhattan(a_AD: Vectors, b_BD: Vectors) -> Vectors:
-    """Return minus the sums of the differences of all components."""
+    """Return minus the sums of the absolute differences of all dimensions."""
     if isinstance(a_AD, np.ndarray):
         rows = [-np.abs(b_BD - row).sum(1) for row in a_AD]
         return np.stack(rows).astype(np.float32) if rows else np.zeros((0, len(b_BD)), np.float32)
@@ -55,12 +55,12 @@ def manhattan(a_AD: Vectors, b_BD: Vectors) -> Vectors:
 
 
 def dot_of_rows(a_AD: Vectors, b_AD: Vectors) -> Vectors:
-    """Multiply each row of `a` with the row of `b` beside it."""
+    """Return the dot product of matching rows."""
     return (a_AD * b_AD).sum(-1)
 
 
 def cosine_of_rows(a_AD: Vectors, b_AD: Vectors) -> Vectors:
-    """Multiply the directions of matching rows."""
+    """Return the cosine of matching rows."""
     return (unit(a_AD) * unit(b_AD)).sum(-1)
 
 
@@ -72,7 +72,7 @@ def euclidean_of_rows(a_AD: Vectors, b_AD: Vectors) -> Vectors:
 
 
 def manhattan_of_rows(a_AD: Vectors, b_AD: Vectors) -> Vectors:
-    """Return minus the sum of the differences of matching rows."""
+    """Return minus the sum of the absolute differences of matching rows."""
     return -abs(a_AD - b_AD).sum(-1)
 
 
@@ -139,13 +139,13 @@ def _check_finite(vectors_AD: Floats, what: str, start: int = 0) -> None:
 
 
 def check_dimension(vectors: Any, dimension: int, what: str) -> None:
-    """Refuse vectors that another model must have made."""
+    """Refuse vectors of another dimension, which another model must have made."""
     if vectors.ndim == 2 and vectors.shape[1] != dimension:
         raise InputError(f"The {what} have {vectors.shape[1]} dimensions, not {dimension}: another model made them.")
 
 
 def check_same_dimension(a_AD: Floats, b_BD: Floats | None) -> None:
-    """Refuse two sets that one model can't have made; an empty one fits any."""
+    """Refuse two sets of different dimensions; an empty set fits any."""
     if b_BD is not None and len(a_AD) and len(b_BD) and a_AD.shape[1] != b_BD.shape[1]:
         raise InputError(
             f"The two sets have {a_AD.shape[1]} and {b_BD.shape[1]} dimensions; encode both with one model."

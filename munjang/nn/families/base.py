@@ -1,4 +1,4 @@
-"""What a family tells about itself: how config.json reads, and what transformers calls each of our tensors."""
+"""Family: the reader of config.json, and the names of our tensors in transformers."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

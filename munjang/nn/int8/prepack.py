@@ -77,7 +77,7 @@ def _choose(encoder: Encoder, observation: Observation, ways: list[Way]) -> dict
             continue
         errors = _errors(encoder, observation)
         movable = sorted((block for block in way_of if way_of[block] == first), key=errors.__getitem__)
-        # what layers add to the loss adds up: as many as would do if the next way were exact, at least one
+        # losses of layers add up: move as many as would be enough if the next way were exact, at least one
         allowed, moved = sum(errors.values()) * max_loss / now, 0.0
         while movable and (not moved or sum(errors.values()) - moved > allowed):
             block = movable.pop()

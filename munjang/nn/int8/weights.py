@@ -14,7 +14,7 @@ from munjang.nn.sample import SAMPLE_TOKENS, sample
 
 MAX_WEIGHT = 127
 NUM_SAMPLE_TEXTS = 16
-MEAN_CORRECTION_WEIGHT = 0.5  # of a correction by the mean input: random tokens share about half of it with real text
+MEAN_CORRECTION_WEIGHT = 0.5  # random tokens share about half of the mean input with real text
 
 
 def quantize_weights(weight_ND: Tensor, is_pairwise: bool = False) -> tuple[Tensor, Tensor]:

@@ -14,7 +14,7 @@ from munjang.errors import MissingExtra
 from munjang.types import Array
 
 OPSET = 20  # the first with Gelu; in every onnxruntime since 1.17 (2024)
-IR_VERSION = 9  # of the file format, the one of that opset
+IR_VERSION = 9  # the file format of that opset
 MAX_FILE_BYTES = 1_500_000_000  # protobuf stops at 2 GiB; beyond this weights go into a second file
 MIN_EXTERNAL_BYTES = 1024  # smaller weights stay in the graph
 TINY = np.finfo(np.float32).tiny
@@ -150,7 +150,7 @@ class Graph:
         """Write the graph; with more than `limit` bytes of weights those go into a file beside it."""
         make, types = self.onnx.helper, self.onnx.TensorProto
         named = [make.make_node("Identity", [value], [name]) for name, (value, _) in outputs.items()]
-        # what stands for one text is a row [B], all else [B, L]
+        # an input per text is a row [B], all others are [B, L]
         taken = [
             make.make_tensor_value_info(name, types.INT64, ["texts"] if name == SKIP else ["texts", "tokens"])
             for name in inputs

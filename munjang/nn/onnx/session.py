@@ -30,9 +30,9 @@ MAX_IGNORED_PADDING_SLOTS = 32  # so few are not worth another call
 class Facts:
     """The facts about a graph that its nodes do not say."""
 
-    dtype: str  # of the encoder's weights: float32, int8
+    dtype: str  # float32 or int8, of the encoder's weights
     width: int  # of a token vector
-    num_outputs: int  # components of a vector, or labels
+    num_outputs: int  # dimension of a vector, or labels
     num_rows: int  # of the embedding table
     num_weights: int
     num_linear: int  # those of them that every token passes through
@@ -40,7 +40,7 @@ class Facts:
     pad_id: int
     digest: str  # of the weights and modules that it was made of
     modes: tuple[str, ...] = ()
-    modules: tuple[str, ...] = ()  # behind the pooling, by name
+    modules: tuple[str, ...] = ()  # names of those after pooling
     includes_prompt: bool = True
 
 
