@@ -15,6 +15,42 @@ ATTENTION_TILE = (64, 32, 2)  # queries and keys of a tile, warps: the best of t
 
 
 @triton.jit
+def load_queries(base, begin, query_at, is_query, row: tl.constexpr):
+    """Load the queries of a tile, and the first token of the text of each."""
+    query = tl.load(base + query_at[:, None].to(tl.int64) * row, mask=is_query[:, None], other=0.0)
+    return query, tl.load(begin + query_at, mask=is_query, other=-1)
+
+
+@triton.jit
+def load_keys(base, begin, key_at, is_key, row: tl.constexpr):
+    """Load the keys and values of a tile, and the first token of the text of each."""
+    place = base + key_at[:, None].to(tl.int64) * row
+    key = tl.load(place + row // 3, mask=is_key[:, None], other=0.0)
+    value = tl.load(place + row // 3 * 2, mask=is_key[:, None], other=0.0)
+    return key, value, tl.load(begin + key_at, mask=is_key, other=-2)
+
+
+@triton.jit
+def tile(qkv, begin, end, num_tokens, width: tl.constexpr, size: tl.constexpr):
+    """Return head, tokens, columns and pointers of this program, and the first and last token that its texts have."""
+    first = tl.program_id(0) * size
+    head = tl.program_id(1)
+    column = tl.arange(0, width)
+    stop = tl.load(end + tl.minimum(first + size, num_tokens) - 1)
+    return head, first + tl.arange(0, size), column, qkv + head * width + column[None, :], tl.load(begin + first), stop
+
+
+@triton.jit
+def soften(score, largest, total):
+    """Return weights of one more tile of keys in a running softmax, the factor of earlier ones, and its new state."""
+    higher = tl.maximum(largest, tl.max(score, 1))
+    safe = tl.where(higher == float("-inf"), 0.0, higher)  # no key of its own text yet
+    weight = tl.exp2(score - safe[:, None])
+    shrink = tl.exp2(largest - safe)
+    return weight, shrink, higher, total * shrink + tl.sum(weight, 1)
+
+
+@triton.jit
 def _attend(
     qkv,
     begin,
@@ -33,27 +69,17 @@ def _attend(
     step: tl.constexpr,
 ):
     """Attend from `size` neighbouring tokens of one head, of any texts, to `step` keys of the same text at a time."""
-    first = tl.program_id(0) * size
-    head = tl.program_id(1)
-    query_at = first + tl.arange(0, size)
-    column = tl.arange(0, width)
+    row: tl.constexpr = 3 * num_heads * width
+    head, query_at, column, base, start, stop = tile(qkv, begin, end, num_tokens, width, size)
     is_query = query_at < num_tokens
-    row = 3 * num_heads * width
-    base = qkv + head * width + column[None, :]
-    query = tl.load(base + query_at[:, None].to(tl.int64) * row, mask=is_query[:, None], other=0.0)
-    own = tl.load(begin + query_at, mask=is_query, other=-1)
-    start = tl.load(begin + first)
-    stop = tl.load(end + tl.minimum(first + size, num_tokens) - 1)
+    query, own = load_queries(base, begin, query_at, is_query, row)
     largest = tl.full([size], float("-inf"), tl.float32)
     total = tl.zeros([size], tl.float32)
     sums = tl.zeros([size, width], tl.float32)
     for at in range(start, stop, step):
         key_at = at + tl.arange(0, step)
         is_key = key_at < stop
-        place = base + key_at[:, None].to(tl.int64) * row
-        key = tl.load(place + num_heads * width, mask=is_key[:, None], other=0.0)
-        value = tl.load(place + 2 * num_heads * width, mask=is_key[:, None], other=0.0)
-        theirs = tl.load(begin + key_at, mask=is_key, other=-2)
+        key, value, theirs = load_keys(base, begin, key_at, is_key, row)
         score = tl.dot(query, tl.trans(key)) * scale
         distance = query_at[:, None] - key_at[None, :]
         is_seen = own[:, None] == theirs[None, :]
@@ -63,13 +89,8 @@ def _attend(
         if has_window:
             is_seen = is_seen & (distance <= window) & (distance >= -window)
         score = tl.where(is_seen, score, float("-inf"))
-        higher = tl.maximum(largest, tl.max(score, 1))
-        safe = tl.where(higher == float("-inf"), 0.0, higher)  # no key of its own text yet
-        weight = tl.exp2(score - safe[:, None])
-        shrink = tl.exp2(largest - safe)
-        total = total * shrink + tl.sum(weight, 1)
+        weight, shrink, largest, total = soften(score, largest, total)
         sums = sums * shrink[:, None] + tl.dot(weight.to(value.dtype), value)
-        largest = higher
     sums = sums / tl.where(total == 0.0, 1.0, total)[:, None]
     target = out + query_at[:, None].to(tl.int64) * (num_heads * width) + head * width + column[None, :]
     tl.store(target, sums.to(out.dtype.element_ty), mask=is_query[:, None])

@@ -12,6 +12,8 @@ import triton
 import triton.language as tl
 from torch import Tensor, nn
 
+from munjang.nn.cuda import load_keys, load_queries, soften, tile
+
 LOG2_E = 1.4426950408889634
 LN_2 = 0.6931471805599453
 TILE_SIZE, TILE_STEP, NUM_WARPS = 64, 32, 4  # queries (or keys) of a tile, and keys (or queries) at a time
@@ -45,38 +47,23 @@ def _forward(
     step: tl.constexpr,
 ):
     """Attend from `size` neighbouring queries of one head, of any texts, to `step` keys of these texts at a time."""
-    first = tl.program_id(0) * size
-    head = tl.program_id(1)
-    query_at = first + tl.arange(0, size)
-    column = tl.arange(0, width)
+    row: tl.constexpr = 3 * num_heads * width
+    head, query_at, column, base, start, stop = tile(qkv, begin, end, num_tokens, width, size)
     is_query = query_at < num_tokens
-    row = 3 * num_heads * width
-    base = qkv + head * width + column[None, :]
-    query = tl.load(base + query_at[:, None].to(tl.int64) * row, mask=is_query[:, None], other=0.0)
-    own = tl.load(begin + query_at, mask=is_query, other=-1)
-    start = tl.load(begin + first)
-    stop = tl.load(end + tl.minimum(first + size, num_tokens) - 1)
+    query, own = load_queries(base, begin, query_at, is_query, row)
     largest = tl.full([size], float("-inf"), tl.float32)
     total = tl.zeros([size], tl.float32)
     sums = tl.zeros([size, width], tl.float32)
     for at in range(start, stop, step):
         key_at = at + tl.arange(0, step)
         is_key = key_at < stop
-        place = base + key_at[:, None].to(tl.int64) * row
-        key = tl.load(place + num_heads * width, mask=is_key[:, None], other=0.0)
-        value = tl.load(place + 2 * num_heads * width, mask=is_key[:, None], other=0.0)
-        theirs = tl.load(begin + key_at, mask=is_key, other=-2)
+        key, value, theirs = load_keys(base, begin, key_at, is_key, row)
         score = tl.dot(query, tl.trans(key)) * scale
         score = tl.where(own[:, None] == theirs[None, :], score, float("-inf"))
-        higher = tl.maximum(largest, tl.max(score, 1))
-        safe = tl.where(higher == float("-inf"), 0.0, higher)  # no key of its own text yet
-        weight = tl.exp2(score - safe[:, None])
-        shrink = tl.exp2(largest - safe)
-        total = total * shrink + tl.sum(weight, 1)
+        weight, shrink, largest, total = soften(score, largest, total)
         if has_dropout:
             weight = tl.where(_is_kept(seed, head, query_at, key_at, own, span, share), weight / (1 - share), 0.0)
         sums = sums * shrink[:, None] + tl.dot(weight.to(value.dtype), value)
-        largest = higher
     total = tl.where(total == 0.0, 1.0, total)
     sums = sums / total[:, None]
     target = out + query_at[:, None].to(tl.int64) * (num_heads * width) + head * width + column[None, :]
@@ -106,31 +93,21 @@ def _backward_queries(
     step: tl.constexpr,
 ):
     """Compute the gradient of a tile of queries; store slope times output of each for the keys."""
-    first = tl.program_id(0) * size
-    head = tl.program_id(1)
-    query_at = first + tl.arange(0, size)
-    column = tl.arange(0, width)
+    row: tl.constexpr = 3 * num_heads * width
+    head, query_at, column, base, start, stop = tile(qkv, begin, end, num_tokens, width, size)
     is_query = query_at < num_tokens
-    row = 3 * num_heads * width
-    base = qkv + head * width + column[None, :]
     at_out = query_at[:, None].to(tl.int64) * (num_heads * width) + head * width + column[None, :]
-    query = tl.load(base + query_at[:, None].to(tl.int64) * row, mask=is_query[:, None], other=0.0)
+    query, own = load_queries(base, begin, query_at, is_query, row)
     slope_q = tl.load(slope + at_out, mask=is_query[:, None], other=0.0)
     seen = tl.load(out + at_out, mask=is_query[:, None], other=0.0)
     product = tl.sum(slope_q.to(tl.float32) * seen.to(tl.float32), 1)
     tl.store(products + query_at * num_heads + head, product, mask=is_query)
     logs = tl.load(sums_of + query_at * num_heads + head, mask=is_query, other=0.0)
-    own = tl.load(begin + query_at, mask=is_query, other=-1)
-    start = tl.load(begin + first)
-    stop = tl.load(end + tl.minimum(first + size, num_tokens) - 1)
     gradient = tl.zeros([size, width], tl.float32)
     for at in range(start, stop, step):
         key_at = at + tl.arange(0, step)
         is_key = key_at < stop
-        place = base + key_at[:, None].to(tl.int64) * row
-        key = tl.load(place + num_heads * width, mask=is_key[:, None], other=0.0)
-        value = tl.load(place + 2 * num_heads * width, mask=is_key[:, None], other=0.0)
-        theirs = tl.load(begin + key_at, mask=is_key, other=-2)
+        key, value, theirs = load_keys(base, begin, key_at, is_key, row)
         score = tl.dot(query, tl.trans(key)) * scale
         weight = tl.where(own[:, None] == theirs[None, :], tl.exp2(score - logs[:, None]), 0.0)
         by_weight = tl.dot(slope_q, tl.trans(value))
@@ -165,30 +142,20 @@ def _backward_keys(
     step: tl.constexpr,
 ):
     """Compute the gradients of a tile of keys and their values."""
-    first = tl.program_id(0) * size
-    head = tl.program_id(1)
-    key_at = first + tl.arange(0, size)
-    column = tl.arange(0, width)
+    row: tl.constexpr = 3 * num_heads * width
+    head, key_at, column, base, start, stop = tile(qkv, begin, end, num_tokens, width, size)
     is_key = key_at < num_tokens
-    row = 3 * num_heads * width
-    base = qkv + head * width + column[None, :]
-    place = base + key_at[:, None].to(tl.int64) * row
-    key = tl.load(place + num_heads * width, mask=is_key[:, None], other=0.0)
-    value = tl.load(place + 2 * num_heads * width, mask=is_key[:, None], other=0.0)
-    theirs = tl.load(begin + key_at, mask=is_key, other=-2)
-    start = tl.load(begin + first)
-    stop = tl.load(end + tl.minimum(first + size, num_tokens) - 1)
+    key, value, theirs = load_keys(base, begin, key_at, is_key, row)
     by_key = tl.zeros([size, width], tl.float32)
     by_value = tl.zeros([size, width], tl.float32)
     for at in range(start, stop, step):
         query_at = at + tl.arange(0, step)
         is_query = query_at < stop
         at_out = query_at[:, None].to(tl.int64) * (num_heads * width) + head * width + column[None, :]
-        query = tl.load(base + query_at[:, None].to(tl.int64) * row, mask=is_query[:, None], other=0.0)
+        query, own = load_queries(base, begin, query_at, is_query, row)
         slope_q = tl.load(slope + at_out, mask=is_query[:, None], other=0.0)
         product = tl.load(products + query_at * num_heads + head, mask=is_query, other=0.0)
         logs = tl.load(sums_of + query_at * num_heads + head, mask=is_query, other=0.0)
-        own = tl.load(begin + query_at, mask=is_query, other=-1)
         score = tl.dot(query, tl.trans(key)) * scale
         weight = tl.where(own[:, None] == theirs[None, :], tl.exp2(score - logs[:, None]), 0.0)
         by_weight = tl.dot(slope_q, tl.trans(value))

@@ -203,7 +203,7 @@ def broken(tensor: Tensor, value: float) -> Tensor:
         (".scale", lambda found: found[:-1].clone(), r"its \.scale is torch\.float32 of shape \(31,\), not .* \(32,\)"),
         (".scale", lambda found: found[:, None].clone(), r"its \.scale is torch\.float32 of shape \(32, 1\)"),
         (".scale", lambda found: found.half(), r"its \.scale is torch\.float16"),
-        (".scale", lambda found: broken(found, torch.nan), r"1 numbers of its \.scale are not finite and above zero"),
+        (".scale", lambda found: broken(found, torch.nan), r"1 numbers of its \.scale are not finite and positive"),
         (".scale", lambda found: broken(found, torch.inf), r"1 numbers of its \.scale"),
         (".scale", lambda found: broken(found, -1.0), r"1 numbers of its \.scale"),
         (".scale", lambda found: broken(found, 0.0), r"1 numbers of its \.scale"),
