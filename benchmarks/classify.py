@@ -44,7 +44,7 @@ def draw(labels: list[int], shots: int, seed: int) -> tuple[list[int], list[int]
 
 
 def timed(work: Callable[[], Any]) -> tuple[Any, dict[str, float]]:
-    """What work gives, and its seconds by the clock and of the processor."""
+    """Return the result of some work, and its seconds by the clock and of the processor."""
     start, cpu = time.perf_counter(), time.process_time()
     found = work()
     return found, {"wall_s": round(time.perf_counter() - start, 1), "cpu_s": round(time.process_time() - cpu, 1)}

@@ -150,7 +150,7 @@ def run(options: argparse.Namespace, scratch: Path) -> dict[str, Any]:
 
 
 def made_of(model: Path) -> Path:
-    """Where what peers convert from this model is kept: another one if the model is another."""
+    """Return the folder of a model that peers have converted, one for each model."""
     weights = model / "model.safetensors"
     state = f"{model} {weights.stat().st_size} {weights.stat().st_mtime_ns}" if weights.exists() else str(model)
     return VENVS / "models" / f"{model.name}-{zlib.crc32(state.encode()):08x}"

@@ -108,7 +108,7 @@ def device_alone(folder: Path, texts: list[str], budgets: tuple[int, ...]) -> li
 
 
 def host(folder: Path, texts: list[str]) -> list[Record]:
-    """What the host does, alone: tokenizing by threads, with packing and copying, rows into place."""
+    """Measure the host alone: tokenizing by threads, with packing and copying, rows into place."""
     model, out = BiEncoder.load(folder, "cuda", "bfloat16"), []
     units = Texts(texts, model.tokenizer, model.network.encoder.vocab_size)
 
@@ -134,7 +134,7 @@ def host(folder: Path, texts: list[str]) -> list[Record]:
 
 
 def profile(folder: Path, texts: list[str]) -> None:
-    """Where the device's time goes."""
+    """Profile the device's time."""
     model = BiEncoder.load(folder, "cuda", "bfloat16")
     model.encode(texts)
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as seen:

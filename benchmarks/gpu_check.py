@@ -1,4 +1,4 @@
-"""What the GPU path computes, checked on a GPU: parity, invariance, attention kernels, dropout, memory, threads.
+"""Check what the GPU path computes, on a GPU: parity, invariance, attention kernels, dropout, memory, threads.
 
     python -m benchmarks.gpu_check MODEL_FOLDER TEXTS.txt OUT.json
 

@@ -139,12 +139,12 @@ def rate(side: Any, batch: int, steps: int) -> dict[str, float]:
 
 
 def their_rate(folder: Path, pairs: Examples, order: list[Any], dtype: str, options: Any) -> dict[str, float]:
-    """Of sentence-transformers."""
+    """Measure the rate of sentence-transformers."""
     return rate(Theirs(folder, pairs, order, dtype), options.batch, options.steps)
 
 
 def their_losses(folder: Path, pairs: Examples, order: list[Any], seed: int) -> list[float]:
-    """Of sentence-transformers, padded and in fp32."""
+    """Return the losses of sentence-transformers, padded and in fp32."""
     torch.manual_seed(seed)
     theirs = Theirs(folder, pairs, order, "float32")
     for _ in order:

@@ -39,7 +39,7 @@ SETTINGS: dict[str, tuple[KeywordConfig, dict[str, Any], float]] = {
 
 
 def timed(action: Callable[[], Any], is_gpu: bool) -> tuple[Any, float, float]:
-    """What it gives, and its seconds by the clock and of the CPU."""
+    """Return the result of some work, and its seconds by the clock and of the CPU."""
     start, cpu = time.perf_counter(), time.process_time()
     found = action()
     if is_gpu:

@@ -94,7 +94,7 @@ def in_batch(epochs: int = 3, batch_size: int = 64) -> Stage:
 
 
 def sweep() -> list[Experiment]:
-    """What the settings above were chosen from, by KorSTS dev and one seed: --sweep."""
+    """Return the settings that were tried, by KorSTS dev and one seed: --sweep."""
     nli, both = Stage("nli", "classification", NLI), "sts+klue"
     ranks, squares = Stage(both, "cosent", STS), Stage(both, "regression", STS)
     long = replace(ranks, config=replace(STS, epochs=8))

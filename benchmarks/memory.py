@@ -1,4 +1,4 @@
-"""How much memory `munjang encode` needs for a large file, from disk to disk.    Linux only: it reads /proc.
+"""Measure the memory that `munjang encode` needs for a large file, from disk to disk.    Linux only: it reads /proc.
 
     python -m benchmarks.memory [--count 250000 1000000] [--device cuda] [--texts FILE] [--model FOLDER] [--out FILE]
 
@@ -66,7 +66,7 @@ def run(options: argparse.Namespace, num_texts: int, folder: Path) -> Record:
 
 
 def summary(notes: list[Record]) -> Record:
-    """Of the notes of one process."""
+    """Return the peak in the notes of one process."""
     loaded, end = notes[0], notes[-1]
     chunks = [note["mb"] for note in notes if note["note"] == "chunk"]
     return {

@@ -56,7 +56,7 @@ def note(name: str, **values: Any) -> None:
 
 
 def resident() -> dict[str, float | None]:
-    """What is resident now, by what it is: libraries that are read are files."""
+    """Return resident memory by kind: libraries that are read are files."""
     return {name: megabytes(line) for name, line in PARTS.items()}
 
 

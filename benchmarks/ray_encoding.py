@@ -91,7 +91,7 @@ def per_s(action: Callable[[], Any], count: int, rounds: int) -> float:
 
 
 def stages(texts: list[str], given: argparse.Namespace) -> dict[str, Any]:
-    """What stands around the model, on one core each: reading, tokenizing, packing files, comparing."""
+    """Measure the steps around the model, on one core each: reading, tokenizing, packing files, comparing."""
     torch.set_num_threads(1)
     model = BiEncoder.load(given.model, "cpu", threads=1)
     with tempfile.TemporaryDirectory() as folder:
@@ -178,7 +178,7 @@ def request(source: Path, output: Path, given: argparse.Namespace, workers: int,
 
 
 def in_process(source: Path, output: Path, given: argparse.Namespace, threads: int) -> dict[str, float]:
-    """The same blocks by one worker in a process without Ray."""
+    """Encode the blocks with one worker in a process without Ray."""
     arguments = (str(source), str(output), given.model, given.dtype, given.block_rows, threads)
     code = f"from benchmarks.ray_encoding import plain; plain(*{arguments})"
     subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "OMP_NUM_THREADS": str(threads)})

@@ -48,7 +48,7 @@ def passages_of(path: Path, scorer: CrossEncoder) -> list[str]:
 
 
 def sides(minilm: Path, scratch: Path, threads: int) -> dict[str, Any]:
-    """What is compared: cross-encoders, each of which ranks all passages."""
+    """The sides that are compared: cross-encoders, each of which ranks all passages."""
     from sentence_transformers import CrossEncoder as Theirs
 
     CrossEncoder.load("ko-en-reranker", "cpu", "float32").save(scratch / "same")
@@ -63,7 +63,7 @@ def sides(minilm: Path, scratch: Path, threads: int) -> dict[str, Any]:
 
 
 def tokens_of(model: Any, passages: Sequence[str]) -> float:
-    """What a side reads of a pair on average, special tokens included, padding not: vocabularies differ."""
+    """Return the tokens that a side reads of a pair on average, special tokens included: vocabularies differ."""
     if isinstance(model, CrossEncoder):
         _, lengths = model.tokenizer.bodies([QUESTION, *passages])
         found = lengths[1:] + lengths[0] + model.tokenizer.pair.num_special

@@ -35,7 +35,7 @@ INFINITY = Path(os.environ.get("INFINITY", VENVS / "infinity" / "bin" / "infinit
 
 
 def plain_app(path: str) -> Any:
-    """What most people write: one route, one call of `encode` a request, in FastAPI's threads."""
+    """Serve as most people write it: one route, one call of `encode` a request, in FastAPI's threads."""
     from fastapi import FastAPI
     from sentence_transformers import SentenceTransformer
 
@@ -54,7 +54,7 @@ def plain_app(path: str) -> Any:
 
 
 def commands(options: argparse.Namespace) -> dict[str, list[str]]:
-    """How to start each server; the port is put behind."""
+    """Return the command of each server; the port comes last."""
     model = str(options.model)
     ours = [sys.executable, "-m", "munjang", "serve", "--quiet", "--model", f"{NAME}={model}"]
     found = {

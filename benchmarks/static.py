@@ -30,7 +30,7 @@ FEWER = 20  # times fewer texts for the teacher
 
 
 def sides(static: Path, teacher: Path) -> dict[str, Callable[[list[str]], Any]]:
-    """What each encodes with."""
+    """Return the function that each side encodes with."""
     from model2vec import StaticModel
     from sentence_transformers import SentenceTransformer
 

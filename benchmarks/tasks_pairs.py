@@ -27,7 +27,7 @@ MAX_PAIRS = 500_000  # the incumbent's default
 
 
 def timed(work: Callable[[], Any]) -> tuple[Any, dict[str, float]]:
-    """What it gives, and its seconds by the clock and on the processors."""
+    """Return the result of some work, and its seconds by the clock and on the processors."""
     clock, cpu = time.perf_counter(), time.process_time()
     found = work()
     return found, {"clock": time.perf_counter() - clock, "cpu": time.process_time() - cpu}
@@ -48,7 +48,7 @@ def side_by_side(name: str, sides: dict[str, Callable[[], Any]], rounds: int) ->
 
 
 def compare(mine: list[list[Any]], other: list[list[Any]]) -> dict[str, Any]:
-    """How many results are shared: pairs by their places, communities by their members."""
+    """Count the results that are shared: pairs by their places, communities by their members."""
     is_pairs = bool(mine) and isinstance(mine[0][0], float)
     a, b = ({tuple(row[1:]) if is_pairs else tuple(sorted(row)) for row in side} for side in (mine, other))
     facts: dict[str, Any] = {"found": len(a), "theirs": len(b), "shared": len(a & b)}

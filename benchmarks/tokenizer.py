@@ -37,7 +37,7 @@ STRETCH = 16  # calls
 
 
 def seconds(function: Callable[[list[str]], Any], texts: list[str]) -> float:
-    """Of the processor, in all threads."""
+    """Return seconds of the processor, in all threads."""
     start = time.process_time()
     function(texts)
     return time.process_time() - start
@@ -52,7 +52,7 @@ def in_turn(function: Callable[[list[str]], Any], calls: list[list[str]]) -> flo
 
 
 def small_calls(state: str, texts: list[str], size: int) -> dict[str, float]:
-    """How many times as fast as theirs the first texts are, so many at a time.
+    """Measure how many times as fast as theirs the first texts are, so many at a time.
 
     Both sides take turns. Best: of each stretch of calls the best of all rounds, summed; median: of the rounds.
     """

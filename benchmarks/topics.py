@@ -56,7 +56,7 @@ def ours(texts: list[str], vectors: Any, num_topics: int, has_umap: bool) -> dic
 
 
 def scored(side: dict[str, Any], texts: list[str], labels: list[str]) -> dict[str, float]:
-    """What is reported of one side."""
+    """Return the figures of one side."""
     topics, classes = np.array(side["topics"]), np.array(labels)
     is_in = topics >= 0
     return {

@@ -44,8 +44,4 @@ if TYPE_CHECKING:
     from munjang.training.train import train
     from munjang.types import TokenIds
 else:  # hidden from type checkers, which would take any misspelt name for a public one
-    __getattr__ = loader(__name__, PUBLIC)
-
-
-def __dir__() -> list[str]:
-    return __all__
+    __getattr__, __dir__ = loader(__name__, PUBLIC)

@@ -1,4 +1,4 @@
-"""The same as `munjang`, for an interpreter chosen by hand: python -m munjang encode ..."""
+"""Run `munjang` with an interpreter chosen by hand: python -m munjang encode ..."""
 
 from munjang.cli import main
 

@@ -6,8 +6,8 @@ from importlib import import_module
 from typing import Any
 
 
-def loader(package: str, public: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return a `__getattr__` for a package; `public` maps each name to the module that defines it."""
+def loader(package: str, public: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return `__getattr__` and `__dir__` of a package; `public` maps each name to the module that defines it."""
 
     def load(name: str) -> Any:
         if name not in public:
@@ -16,4 +16,4 @@ def loader(package: str, public: Mapping[str, str]) -> Callable[[str], Any]:
         setattr(sys.modules[package], name, value)  # from now on an ordinary look-up
         return value
 
-    return load
+    return load, lambda: sorted(public)

@@ -1,4 +1,4 @@
-"""What stands beside the weights of a bundled model: its card (README.md) and its NOTICE."""
+"""Write the files beside the weights of a bundled model: its card (README.md) and its NOTICE."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -61,7 +61,7 @@ QUESTIONS = ("quora", "korean-questions", "medquad", "wikiqa")
 
 @dataclass(frozen=True)
 class Story:
-    """What a card says of one model."""
+    """The facts that a card states of one model."""
 
     title: str
     purpose: str

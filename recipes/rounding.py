@@ -50,7 +50,7 @@ def round_in_turn(model: BiEncoder, texts: list[str]) -> None:
 
 
 def products(model: BiEncoder, texts: list[str]) -> dict[nn.Module, Tensor]:
-    """Of each layer's inputs with each other, summed over all tokens of the texts [D, D]."""
+    """Multiply each layer's inputs with each other, summed over all tokens of the texts [D, D]."""
     found: dict[nn.Module, Tensor] = {}
 
     def see(module: nn.Module, given: tuple[Tensor, ...]) -> None:

@@ -1,4 +1,4 @@
-"""What a network has computed, for tests that nothing is computed twice."""
+"""Record what a network computes, for tests that nothing is computed twice."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What the repository says of itself is true: commands, links, targets, version, example."""
+"""Check that what the repository says of itself is true: commands, links, targets, version, example."""
 
 import ast
 import os

@@ -1,4 +1,4 @@
-"""What the public calls return, as a type checker sees it and as it is. mypy checks this file with the package."""
+"""Types that the public calls return, for a type checker and at run time. mypy checks this file with the package."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""How each encoder is loaded and called. Runs inside the peer's own venv, so nothing of ours is imported on top.
+"""Load and call each encoder. Runs inside the peer's own venv, so nothing of ours is imported on top.
 
 A loader takes a model folder, a folder for what it converts, the number of threads and the row's options, and gives
 `encode(texts, setting)` with the settings it may be run with: a benchmark tries them and keeps the fastest, so that

@@ -25,7 +25,7 @@ from benchmarks.peers.loaders import LOADERS, Loaded, Setting
 
 
 class Worker:
-    """What is loaded, the texts at hand and the setting that suits them."""
+    """The loaded model, the texts at hand and the setting that suits them."""
 
     loaded: Loaded
     texts: list[str]

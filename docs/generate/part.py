@@ -41,7 +41,7 @@ class Fact:
 
     @property
     def documents(self) -> tuple[str, ...]:
-        """Where the figures are stated."""
+        """Return where the figures are stated."""
         return tuple(self.sentences)
 
     def fill(self, root: Path, document: str, text: str) -> str:

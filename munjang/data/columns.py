@@ -1,4 +1,4 @@
-"""Which columns of a table hold what: the ones asked for, else the ones with a telling name."""
+"""Find the columns of a table by role: the ones asked for, else the ones with a telling name."""
 
 import re
 from collections.abc import Iterable, Sequence

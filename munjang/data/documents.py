@@ -26,7 +26,7 @@ class Document:
 
 @dataclass(frozen=True)
 class Reading:
-    """How to read tables. `kinds`: the type of columns in files that hold only text, such as year -> int."""
+    """Settings for reading tables. `kinds`: the type of columns in files that hold only text, such as year -> int."""
 
     column: str | None = None
     id_column: str | None = None

@@ -23,7 +23,7 @@ TARGETS = ("labels", "scores")
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns are wanted, as the caller said it."""
+    """The columns that the caller asked for."""
 
     texts: Sequence[str] | None
     label: str | None

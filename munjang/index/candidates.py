@@ -11,7 +11,7 @@ RANK_OFFSET = 60  # of reciprocal ranks: the constant of Cormack et al. 2009, wh
 
 @dataclass(frozen=True)
 class Candidates:
-    """What `Index.retrieve` gives and `Index.finish` takes: hits of each query, best first, and what was asked for."""
+    """The result of `Index.retrieve`, which `Index.finish` takes: the hits of each query and what was asked for."""
 
     hits: list[list[Hit]]
     queries: list[str] | None  # None: vectors were given

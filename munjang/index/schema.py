@@ -1,4 +1,4 @@
-"""What an index writes down about its model, how it cuts documents, and how its store keeps vectors."""
+"""The record that an index keeps of its model, of how it cuts documents and how its store keeps vectors."""
 
 import os
 from pathlib import Path

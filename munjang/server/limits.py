@@ -17,7 +17,7 @@ PAGE, PAGE_FILES = "/", "/page/"  # without a key, which is typed in there; they
 
 @dataclass(frozen=True)
 class AccessRules:
-    """Who may come in, with how large a body. No keys: everyone; no hosts: any name."""
+    """Bounds of a connection: keys, hosts and the size of a body. No keys: everyone; no hosts: any name."""
 
     keys: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ("127.0.0.1", "localhost", "::1")
@@ -55,7 +55,7 @@ class AccessRules:
 
 @dataclass(frozen=True)
 class RequestLimits:
-    """How many texts a request may hold, and how long."""
+    """Bounds of a request: the number and the length of its texts."""
 
     max_texts: int = 2048
     max_text_chars: int = 100_000
@@ -74,7 +74,7 @@ class RequestLimits:
 
 @dataclass(frozen=True)
 class QueueLimits:
-    """How much waits for one model and how it is packed."""
+    """Bounds of the queue of one model, and how its batches are packed."""
 
     max_batch_tokens: int = 4096  # that a model computes at once
     max_queue: int = 512  # requests, from arrival to answer

@@ -98,7 +98,7 @@ def class_terms(
 
 
 def _counts(groups: Sequence[Sequence[str]], ignored: frozenset[str], max_words: int) -> list[Counter[str]]:
-    """How often each group says each term. A word is cut into its terms once, however often it occurs."""
+    """Count each term in each group. A word is cut into its terms once, however often it occurs."""
     words = [[WORD.findall(unicodedata.normalize("NFKC", text).lower()) for text in group] for group in groups]
     distinct = list(dict.fromkeys(chain.from_iterable(chain.from_iterable(words))))
     pieces = {

@@ -1,4 +1,4 @@
-"""What callers pass as texts and prompts, made into strings or refused by name."""
+"""Turn what callers pass as texts and prompts into strings, or refuse it by name."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from munjang.errors import InputError, unknown
 
 
 def is_stream(texts: object) -> bool:
-    """Whether texts come one by one (a generator, an open file) instead of all at once."""
+    """Tell whether texts come one by one (a generator, an open file) instead of all at once."""
     return isinstance(texts, Iterator)
 
 
@@ -37,7 +37,7 @@ def as_texts(texts: object, what: str = "texts", first: int = 0) -> list[str]:
 
 
 def has_texts(side: object) -> bool:
-    """Whether a list or column holds texts, and not vectors; nothing at all counts as texts."""
+    """Tell whether a list or column holds texts, and not vectors; nothing at all counts as texts."""
     if isinstance(side, np.ndarray):
         return side.dtype.kind in "UO" and side.ndim == 1
     if not isinstance(side, Iterable) or isinstance(side, Iterator):

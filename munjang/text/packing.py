@@ -50,19 +50,19 @@ class Packed:
 
     @cached_property
     def bounds(self) -> tuple[Tensor, Tensor]:
-        """Where the text of each token begins and ends, on the device: int32 [T] each."""
+        """Return where the text of each token begins and ends, on the device: int32 [T] each."""
         places_T = torch.arange(self.num_tokens, dtype=torch.int32, device=self.starts_B.device)
         text_of_T = torch.searchsorted(self.starts_B, places_T, right=True, out_int32=True)  # one too high
         return self.starts_B[text_of_T - 1], self.starts_B[text_of_T]
 
     def to(self, device: torch.device) -> "Packed":
-        """The same batch on a device."""
+        """Return this batch on a device."""
         if device.type == "cpu":
             return self
         return self._each(lambda tensor: tensor.to(device, non_blocking=tensor.is_pinned()))
 
     def pinned(self) -> "Packed":
-        """The same batch in memory from which a GPU copies by itself."""
+        """Return this batch in pinned memory, from which a GPU copies by itself."""
         return self._each(lambda tensor: tensor.pin_memory())
 
     def _each(self, change: Callable[[Tensor], Tensor]) -> "Packed":

@@ -32,7 +32,7 @@ MAX_PAIRS_AT_ONCE = 65_536  # rows whose vectors are compared in one operation
 
 @dataclass(frozen=True)
 class Rules:
-    """Which candidates may be negatives; None: no such rule. Scores are the model's own similarity."""
+    """Rules for the candidates that may be negatives; None: no such rule. Scores are the model's own similarity."""
 
     num_negatives: int = 3
     rank_from: int = 0  # the nearest ones are left out: they may be answers that nobody marked

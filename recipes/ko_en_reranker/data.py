@@ -1,4 +1,4 @@
-"""What ko-en-reranker learns from: queries with candidates, the first of which is right or all of which are scored."""
+"""Training data of ko-en-reranker: queries with candidates, the first of which is right or all of which are scored."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -102,7 +102,7 @@ def translations(finder: BiEncoder, teacher: BiEncoder, data: Path) -> Examples:
 
 
 def summary(found: Lists) -> str:
-    """How many of each."""
+    """The number of queries of each source."""
     parts = [*found.first_is_right, found.triplets, found.scored, found.pairs]
     return ", ".join(f"{each.name} {len(each):,}" for each in parts)
 

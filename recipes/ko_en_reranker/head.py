@@ -61,7 +61,7 @@ def _alone(examples: Examples) -> Examples:
 
 
 def features(model: Path, rows: list[tuple[str, ...]]) -> Floats:
-    """What the head sees of every pair: a head that changes nothing gives it out."""
+    """Return the input of the head for every pair, by a head that changes nothing."""
     with TemporaryDirectory() as folder:
         open_head = Path(folder) / "model"
         shutil.copytree(model, open_head)

@@ -115,7 +115,7 @@ def _only_nouns(tokens: list[Any], nouns: list[tuple[int, int]], random: np.rand
 
 
 def _beginning(tokens: list[Any], before: int, random: np.random.Generator) -> int:
-    """Where the question begins: with the sentence, or after a clause of it."""
+    """Return where the question begins: with the sentence, or after a clause of it."""
     breaks = [place + 1 for place, token in enumerate(tokens[:before]) if token.tag in ("EC", "SP")]
     return int(random.choice(breaks)) if breaks and random.random() < 0.5 else 0
 
@@ -132,7 +132,7 @@ def _noun_runs(tokens: list[Any]) -> Iterator[tuple[int, int]]:
 
 
 def english_query(text: str, random: np.random.Generator) -> str | None:
-    """The same for English: one word asked for, or the words that say something."""
+    """Turn an English sentence into a query: one word asked for, or the words that say something."""
     words = WORD.findall(text)
     telling = [place for place, word in enumerate(words) if len(word) > 2 and word.lower() not in COMMON]
     if len(telling) < 3:

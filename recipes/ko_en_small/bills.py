@@ -23,7 +23,7 @@ ASKED_ABOUT = range(25, 160)
 
 
 class Morpheme(NamedTuple):
-    """What `korean_query` looks at."""
+    """A morpheme, as `korean_query` takes it."""
 
     form: str
     tag: str

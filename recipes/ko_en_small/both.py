@@ -92,7 +92,7 @@ def neighbours(both: Both, data: Path) -> Examples:
 
 
 def cosines(encoder: Both | BiEncoder, pairs: Examples) -> np.ndarray:
-    """Of the two texts of each row, every text encoded once."""
+    """Return vectors of the two texts of each row, every text encoded once."""
     place_of = {text: place for place, text in enumerate(dict.fromkeys(pairs.texts[0] + pairs.texts[1]))}
     vectors = encoder.encode(list(place_of), normalize=True, progress=True)
     first, second = ([place_of[text] for text in column] for column in pairs.texts)

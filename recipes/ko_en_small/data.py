@@ -1,4 +1,4 @@
-"""What ko-en-small learns from and is measured on. Rows that share a sentence with a reported set are dropped."""
+"""Data that ko-en-small learns from and is measured on. Rows that share a sentence with a reported set are dropped."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
@@ -166,7 +166,7 @@ def _general(data: Path) -> dict[str, list[str]]:
 
 
 def headlines(data: Path) -> list[str]:
-    """Of Korean news, where more.py has put them."""
+    """Read headlines of Korean news, where more.py has put them."""
     path = file(data, "text/ko-headlines")
     return list(read_examples(path, texts=("text",)).texts[0]) if path.exists() else []
 

@@ -94,7 +94,7 @@ def korean_silver(own: Path, *paths: Path) -> None:
 
 
 def together(encoder: BiEncoder, crosses: list[CrossEncoder], pairs: Examples) -> dict[str, Doubles]:
-    """What each kind of judge says of the pairs, and all of them, in standard deviations from the mean."""
+    """Return what each kind of judge says of the pairs, and all of them, in standard deviations from the mean."""
     asked = list(zip(*pairs.texts, strict=True))
     judged = np.mean([cross.predict(asked, activation="Sigmoid", progress=True) for cross in crosses], axis=0).astype(
         np.float64

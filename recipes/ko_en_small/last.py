@@ -75,7 +75,7 @@ def prepared(
     steps: int | None = None,
     held: float = HELD,
 ) -> list[Dataset]:
-    """What `begin` learns from, one batch of each an update; teachers read no more than `steps` updates take.
+    """Return the datasets of `begin`, one batch of each an update; teachers read no more than `steps` updates take.
 
     Questions and passages stay where `kept` has them, the more so the larger `held` is.
     """

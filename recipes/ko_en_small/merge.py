@@ -33,7 +33,7 @@ OFF_DIAGONAL, DAMPING = 0.95, 1e-4  # what inputs have in common on few texts is
 
 @dataclass(frozen=True)
 class Shares:
-    """How much of a merged layer is of search, and how far everything goes."""
+    """The weight of the search model in a merged layer, and of the whole change."""
 
     beyond: float = 1.4  # of the way from the model of sentences to that of search: where its layers are taken from
     layers: float = 0.4
@@ -80,7 +80,7 @@ def beyond(one: BiEncoder, other: BiEncoder, share: float) -> None:
 
 
 def mean_products(model: BiEncoder, texts: list[str]) -> Products:
-    """Of each layer's inputs, for a token of the texts, so that long texts weigh no more than short ones."""
+    """Average each layer's inputs over the tokens of a text, so that long texts weigh no more than short ones."""
     names = {module: name for name, module in model.network.encoder.named_modules()}
     found = products(model, texts)
     first = next(iter(found.values()))

@@ -67,7 +67,7 @@ def scored_sentences(sets: Sets) -> Examples:
 
 
 def korean_sentences(data: Path) -> Examples:
-    """Of every kind, without those that are measured on."""
+    """Return pairs of every kind, without those that are measured on."""
     texts = [text for kind in korean_texts(data) for text in kind]
     return drop_overlap(alone_examples("Korean sentences", texts), reported(data))
 

@@ -1,4 +1,4 @@
-"""How every round of ko-en-small is trained, unless it says otherwise."""
+"""Settings of every round of ko-en-small, unless it says otherwise."""
 
 from collections.abc import Collection
 from typing import Any

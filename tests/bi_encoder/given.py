@@ -1,4 +1,4 @@
-"""What tests of a BiEncoder share."""
+"""Helpers of the tests of a BiEncoder."""
 
 from collections.abc import Callable
 from pathlib import Path

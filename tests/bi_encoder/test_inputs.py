@@ -1,4 +1,4 @@
-"""What goes in: columns of every kind, hostile texts, ready token ids, and what is refused."""
+"""Inputs: columns of every kind, hostile texts, ready token ids, and what is refused."""
 
 import warnings
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What comes out: order, outputs, dimensions, precision."""
+"""Outputs: order, outputs, dimensions, precision."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is the same under both imports: type, dtype, shape and values."""
+"""Compare results of both imports: type, dtype, shape and values."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The same tiny model under both imports."""
+"""Load one tiny model under both imports."""
 
 import warnings
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""What every entry of OBJECTIVES and WRAPPERS holds to."""
+"""Laws of every entry of OBJECTIVES and WRAPPERS."""
 
 from dataclasses import replace
 

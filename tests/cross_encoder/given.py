@@ -1,4 +1,4 @@
-"""What tests of a CrossEncoder share."""
+"""Helpers of the tests of a CrossEncoder."""
 
 from tests.texts import mixed
 

@@ -1,4 +1,4 @@
-"""Which dataset each step draws from: worked out by hand, and the laws that hold for all sizes."""
+"""The dataset that each step draws from: worked out by hand, and the laws that hold for all sizes."""
 
 import numpy as np
 import pytest

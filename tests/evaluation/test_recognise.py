@@ -1,4 +1,4 @@
-"""Which kind data is for: by its columns and classes; what is not clear is asked for."""
+"""The kind of evaluation that data is for: by its columns and classes; what is not clear is asked for."""
 
 from collections.abc import Callable
 from pathlib import Path

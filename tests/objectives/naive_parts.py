@@ -1,4 +1,4 @@
-"""What several naive objectives are made of."""
+"""Parts of several naive objectives."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

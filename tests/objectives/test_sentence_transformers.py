@@ -1,4 +1,4 @@
-"""The same numbers as sentence-transformers' losses, for those who come from there. Tolerance 1e-5 in fp32."""
+"""Numbers equal to those of sentence-transformers' losses, for those who come from there. Tolerance 1e-5 in fp32."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path

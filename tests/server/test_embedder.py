@@ -1,4 +1,4 @@
-"""What a request's texts become: tokens, prompts, cuts and sizes."""
+"""From the texts of a request to tokens, prompts, cuts and sizes."""
 
 import numpy as np
 import pytest

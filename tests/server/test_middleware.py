@@ -1,4 +1,4 @@
-"""Who gets in, with how much, and what is written down about it."""
+"""Access, sizes of bodies and the log of requests."""
 
 import json
 import logging

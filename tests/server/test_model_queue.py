@@ -1,4 +1,4 @@
-"""How batches are taken from a queue: by hand, with a clock that the test sets."""
+"""Batches as they are taken from a queue: by hand, with a clock that the test sets."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""What callers pass as texts."""
+"""Texts as callers pass them."""
 
 import io
 from collections import UserList

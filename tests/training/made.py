@@ -1,4 +1,4 @@
-"""What tests of training share: a tiny model, examples of our own, and a step without a loop."""
+"""Helpers of the tests of training: a tiny model, examples of our own, and a step without a loop."""
 
 from pathlib import Path
 from typing import Any

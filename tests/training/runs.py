@@ -1,4 +1,4 @@
-"""What tests of whole runs share: quiet settings, files of examples, toy problems, the log."""
+"""Helpers of the tests of whole runs: quiet settings, files of examples, toy problems, the log."""
 
 import json
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""What is done to texts: how much of it, what is spared, and that it depends on nothing but the generator."""
+"""Corruption of texts: how much of it, what is spared, and that it depends on nothing but the generator."""
 
 import numpy as np
 import pytest

@@ -68,7 +68,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Contents:
-    """What some data holds, by which a kind of evaluation recognises it."""
+    """The columns and classes of some data, by which a kind of evaluation recognises it."""
 
     num_texts: int = 0  # text columns; 0 in a folder
     has_scores: bool = False

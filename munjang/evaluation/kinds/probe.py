@@ -30,7 +30,7 @@ class Split:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the reader said of the rows to measure on."""
+        """Return what the reader said of the rows to measure on."""
         return self.test.notes
 
 

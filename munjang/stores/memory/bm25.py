@@ -16,7 +16,7 @@ K1, B = 1.2, 0.75
 
 
 class Postings:
-    """Which rows have which words, and how often. Rows are numbered in the order of `append`."""
+    """Count the words of rows. Rows are numbered in the order of `append`."""
 
     def __init__(self) -> None:
         self._rows: dict[str, array[int]] = {}

@@ -15,11 +15,7 @@ if TYPE_CHECKING:
     from munjang.tasks.classify.config import ClassifyConfig as ClassifyConfig
     from munjang.tasks.classify.zero_shot_classifiers import zero_shot as zero_shot
 else:  # hidden from type checkers, which would take any misspelt name for a public one
-    __getattr__ = loader(__name__, PUBLIC)
-
-
-def __dir__() -> list[str]:
-    return list(PUBLIC)
+    __getattr__, __dir__ = loader(__name__, PUBLIC)
 
 
 __all__ = sorted(PUBLIC)

@@ -1,4 +1,4 @@
-"""How a classifier is fitted: one frozen record, whose fields are flags of `munjang classify train` too."""
+"""Settings of a classifier's training: one frozen record, whose fields are flags of `munjang classify train` too."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -12,7 +12,7 @@ NUM_FOLDS = {"frozen": 5, "few_shot": 3}  # few_shot trains the encoder once mor
 
 @dataclass(frozen=True, kw_only=True)
 class ClassifyConfig:
-    """How to fit. The settings of few_shot are SetFit's, but for fewer pairs (docs/log.md).
+    """Settings of a classifier's training. Those of few_shot are SetFit's, but for fewer pairs (docs/log.md).
 
     >>> ClassifyConfig(method="few_shot", min_accuracy=0.9).calibration
     'temperature'

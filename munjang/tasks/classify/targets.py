@@ -14,7 +14,7 @@ Label: TypeAlias = str | int
 
 @dataclass(frozen=True)
 class Targets:
-    """Which labels each row has."""
+    """The labels of each row."""
 
     names: tuple[Label, ...]
     has_NC: Bools

@@ -17,11 +17,7 @@ if TYPE_CHECKING:
     from munjang.tasks.cluster.config import ClusterConfig as ClusterConfig
     from munjang.tasks.cluster.groups import groups_of as groups_of
 else:  # hidden from type checkers, which would take any misspelt name for a public one
-    __getattr__ = loader(__name__, PUBLIC)
-
-
-def __dir__() -> list[str]:
-    return list(PUBLIC)
+    __getattr__, __dir__ = loader(__name__, PUBLIC)
 
 
 __all__ = sorted(PUBLIC)

@@ -42,7 +42,7 @@ class Clustering:
 
 @dataclass(frozen=True)
 class Place:
-    """Where to compute, and whether to show how far."""
+    """Where to compute, and whether to show progress."""
 
     device: str | None
     progress: bool | None

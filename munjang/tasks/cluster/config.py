@@ -1,4 +1,4 @@
-"""How texts are clustered: the settings of `cluster` and of `munjang cluster`."""
+"""Settings of clustering, for `cluster` and of `munjang cluster`."""
 
 from dataclasses import dataclass
 from typing import Literal

@@ -11,11 +11,7 @@ PUBLIC = {
 if TYPE_CHECKING:
     from munjang.tasks.dedupe.deduplication import dedupe as dedupe
 else:  # hidden from type checkers, which would take any misspelt name for a public one
-    __getattr__ = loader(__name__, PUBLIC)
-
-
-def __dir__() -> list[str]:
-    return list(PUBLIC)
+    __getattr__, __dir__ = loader(__name__, PUBLIC)
 
 
 __all__ = sorted(PUBLIC)

@@ -1,4 +1,4 @@
-"""What keywords to look for: one frozen record, whose fields are the flags of `munjang keywords` too."""
+"""Settings of keyword extraction: one frozen record, whose fields are the flags of `munjang keywords` too."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ PICKS = ("nearest", "mmr", "max_sum")
 
 @dataclass(frozen=True, kw_only=True)
 class KeywordConfig:
-    """What keywords to look for. Defaults are KeyBERT's."""
+    """Settings of keyword extraction. Defaults are KeyBERT's."""
 
     top: int = option("keywords of each text", 5)
     ngrams: tuple[int, int] = option("words of a keyword: fewest and most", (1, 1))

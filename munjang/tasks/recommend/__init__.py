@@ -19,11 +19,7 @@ if TYPE_CHECKING:
     from munjang.tasks.recommend.ranking import recommend as recommend
     from munjang.tasks.recommend.ranking import similar as similar
 else:  # hidden from type checkers, which would take any misspelt name for a public one
-    __getattr__ = loader(__name__, PUBLIC)
-
-
-def __dir__() -> list[str]:
-    return list(PUBLIC)
+    __getattr__, __dir__ = loader(__name__, PUBLIC)
 
 
 __all__ = sorted(PUBLIC)

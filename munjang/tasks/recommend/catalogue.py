@@ -31,7 +31,7 @@ class Candidates:
 
 
 class Catalogue(Protocol):
-    """Where items come from."""
+    """The source of items."""
 
     @property
     def model(self) -> BiEncoder | None:

@@ -1,4 +1,4 @@
-"""How items are recommended: one frozen record, whose fields are flags of `munjang recommend` too."""
+"""Settings of recommendation: one frozen record, whose fields are flags of `munjang recommend` too."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -11,7 +11,7 @@ CHOICES = {"pick": ("mmr", "determinantal"), "combine": ("mean", "nearest")}
 
 @dataclass(frozen=True, kw_only=True)
 class RecommendConfig:
-    """What makes an item worth recommending.
+    """Settings of recommendation.
 
     >>> RecommendConfig(k=5, diversity=0.5, half_life=3).pick
     'mmr'

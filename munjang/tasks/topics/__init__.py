@@ -29,11 +29,7 @@ if TYPE_CHECKING:
     from munjang.tasks.topics.map import write_map as write_map
     from munjang.tasks.topics.times import topics_over_time as topics_over_time
 else:  # hidden from type checkers, which would take any misspelt name for a public one
-    __getattr__ = loader(__name__, PUBLIC)
-
-
-def __dir__() -> list[str]:
-    return list(PUBLIC)
+    __getattr__, __dir__ = loader(__name__, PUBLIC)
 
 
 __all__ = sorted(PUBLIC)

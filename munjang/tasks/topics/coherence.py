@@ -1,4 +1,4 @@
-"""How well the terms of topics go together: NPMI over documents (Bouma, 2009; the c_npmi of topic models).
+"""Measure how well the terms of topics go together: NPMI over documents (Bouma, 2009; the c_npmi of topic models).
 
 W words, N documents.
 """

@@ -1,4 +1,4 @@
-"""How topics are found: one frozen record, whose fields are the flags of `munjang topics` too."""
+"""Settings of topics: one frozen record, whose fields are the flags of `munjang topics` too."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -13,7 +13,7 @@ OUTLIERS = ("keep", "nearest")
 
 @dataclass(frozen=True, kw_only=True)
 class TopicConfig:
-    """How topics are found. The default needs no extra: principal components and k-means."""
+    """Settings of topics. The default needs no extra: principal components and k-means."""
 
     num_topics: int | None = option("how many topics (default: as many as are best apart)", None)
     cluster: Literal["kmeans", "hdbscan"] = option(

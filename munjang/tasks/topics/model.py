@@ -46,7 +46,7 @@ class Assigned:
 
 @dataclass(frozen=True)
 class Naming:
-    """How many terms a topic gets, and of how many words at most."""
+    """The number of terms of a topic, and of words in a term."""
 
     num_terms: int = 10
     max_words: int = 1

@@ -1,4 +1,4 @@
-"""What every engine holds to: hostile texts are texts, and rows and schemas that don't fit are refused."""
+"""Laws of every engine: hostile texts are texts, and rows and schemas that don't fit are refused."""
 
 from dataclasses import replace
 from typing import Any

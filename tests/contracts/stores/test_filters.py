@@ -1,4 +1,4 @@
-"""What every engine holds to: filters keep the rows that match, and as many as were asked for."""
+"""Laws of every engine: filters keep the rows that match, and as many as were asked for."""
 
 from dataclasses import replace
 from random import Random

@@ -1,4 +1,4 @@
-"""What every engine holds to: opened again, by name, twice, by many threads; fields and facts."""
+"""Laws of every engine: opened again, by name, twice, by many threads; fields and facts."""
 
 import json
 import threading

@@ -1,4 +1,4 @@
-"""What every engine holds to: rows come back as they went in, are replaced, deleted and scanned."""
+"""Laws of every engine: rows come back as they went in, are replaced, deleted and scanned."""
 
 from dataclasses import replace
 

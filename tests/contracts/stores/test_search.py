@@ -1,4 +1,4 @@
-"""What every engine holds to: scores, the nearest, ties, words."""
+"""Laws of every engine: scores, the nearest, ties, words."""
 
 from dataclasses import replace
 

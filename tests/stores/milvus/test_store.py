@@ -1,4 +1,4 @@
-"""What Milvus alone does; what every store does is in tests/contracts/stores.
+"""Behaviour of Milvus alone; the laws of every store are in tests/contracts/stores.
 
 On milvus-lite here, and on a real server by benchmarks/milvus_server.py.
 """

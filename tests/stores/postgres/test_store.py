@@ -1,4 +1,4 @@
-"""What PostgreSQL alone does; what every store does is in tests/contracts/stores."""
+"""Behaviour of PostgreSQL alone; the laws of every store are in tests/contracts/stores."""
 
 import itertools
 import threading

@@ -1,4 +1,4 @@
-"""What is measured on labelled rows, by hand."""
+"""Measures on labelled rows, worked out by hand."""
 
 import numpy as np
 import pytest
