@@ -1,6 +1,7 @@
 """Types that the public calls return, for a type checker and at run time. mypy checks this file with the package."""
 
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import assert_type
 
@@ -11,7 +12,8 @@ from torch import Tensor
 
 from munjang import BiEncoder, CrossEncoder, Index, TokenIds, TrainConfig, evaluate, train
 from munjang.errors import InputError, UnknownArgument
-from munjang.evaluation import Report
+from munjang.evaluation import Report, Settings
+from munjang.evaluation.kinds.base import EvaluateOptions
 from munjang.types import Hit
 
 Floats = NDArray[np.float32]
@@ -108,3 +110,8 @@ def test_of_ranking_and_searching_too(tiny_bert: Path) -> None:
     index = Index.open("memory:", BiEncoder.load(tiny_bert))
     with pytest.raises(UnknownArgument, match=r"search\(\) has no argument top_k=: k="):
         index.search("a", top_k=3)  # type: ignore[call-overload]
+
+
+def test_options_of_evaluate_are_its_settings() -> None:
+    options = {name: getattr(kind, "__forward_arg__", kind) for name, kind in EvaluateOptions.__annotations__.items()}
+    assert {field.name: field.type for field in fields(Settings)} == options

@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from munjang.errors import InputError, TruncationWarning, unknown
 from munjang.evaluation.kinds import KINDS
-from munjang.evaluation.kinds.base import Kind, Measured, Settings, kind_of
+from munjang.evaluation.kinds.base import EvaluateOptions, Kind, Measured, Settings, kind_of
 from munjang.evaluation.recognise import recognise
 from munjang.evaluation.report import Report
 
@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 
-def evaluate(model: Any, data: Any, kind: str | None = None, **options: Any) -> Report:
+def evaluate(model: Any, data: Any, kind: str | None = None, **options: Unpack[EvaluateOptions]) -> Report:
     """Measure a BiEncoder or CrossEncoder on a file, a folder or Examples.
 
     `kind` is a name in KINDS (docs/training.md has a table); None recognises it by what the data holds. `options` are

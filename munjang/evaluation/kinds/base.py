@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
 import numpy as np
 
@@ -56,6 +56,30 @@ class Settings:
     long: str = "truncate"  # what to do with texts beyond the model's limit: truncate, average, error
     seed: int = 0
     progress: bool | None = False
+
+
+class EvaluateOptions(TypedDict, total=False):
+    """Options of `evaluate`: the fields of Settings, for editors and type checkers."""
+
+    texts: tuple[str, ...] | None
+    label: str | None
+    score: str | None
+    labels: tuple[str, ...] | None
+    score_range: tuple[float, float] | None
+    format: str | None
+    split: str
+    max_rows: int | None
+    train: Source | None
+    max_train_rows: int | None
+    first_stage: "BiEncoder | None"
+    candidates: int
+    rerank_weight: float | None
+    prompt: str | None
+    query_prompt: str | None
+    document_prompt: str | None
+    long: str
+    seed: int
+    progress: bool | None
 
 
 @dataclass(frozen=True)
