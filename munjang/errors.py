@@ -10,6 +10,7 @@ MunjangError                 Base of every error that Munjang raises on purpose
 ├── NotCovered               A feature of sentence-transformers that munjang.compat does not have; in munjang.compat
 │   ├── NameNotCovered       A name can't be imported; in munjang.compat (also ImportError)
 │   └── AttributeNotCovered  A model lacks a method or attribute; in munjang.compat (also AttributeError)
+├── Unreadable               A file holds no text that can be read; in munjang.data
 ├── ModelMismatch            An index is opened with another model than the one that made its vectors; in munjang.index
 ├── Closed                   The server is shutting down; in munjang.server
 ├── Full                     The queue is full; in munjang.server

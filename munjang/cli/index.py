@@ -3,6 +3,7 @@
 munjang index build notes-index notes/
 munjang index build notes-index notes/ --model path/to/model
 munjang index add notes-index more.jsonl                repeating it skips documents that are already there
+munjang index build office-index reports/ --watch       HWPX, PDF, Word, ...; follows what changes in the folder
 munjang index delete notes-index ID ID
 munjang index info notes-index
 munjang index compact notes-index
@@ -14,6 +15,7 @@ munjang index reembed notes-index --model another       recompute all vectors; t
 import json
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from munjang.index import Index
 
 
+SOME_SKIPPED = 1  # the exit code where some files could not be read; all others are in the index
 SUMMARY_KO = "문서의 색인을 만들고, 바꾸고, 살펴보기"
 
 
@@ -54,6 +57,11 @@ class Options:
     fields: tuple[str, ...] = option("columns to keep as metadata (default: all others)", default=())
     kinds: tuple[str, ...] = option("types of columns stored as text, such as year:int", default=())
     lines: bool = option("read each line of a .txt as a document", default=False)
+    watch: bool = option("then keep watching the folders; add what changes, delete what disappears", default=False)
+    watch_interval_s: float = option("seconds between two looks at the folders", default=2.0)
+    prune: bool = option("delete documents whose file is no longer in the folders", default=False)
+    max_file_s: float = option("seconds that reading one office file may take", default=60.0)
+    max_file_memory_mb: int = option("megabytes of memory that reading one office file may take", default=2048)
     device: str | None = option("cpu, cuda, cuda:1, mps (default: the best available)", default=None)
     quiet: bool = option("print errors only", default=False)
 
@@ -65,6 +73,11 @@ def run(options: Options) -> int:
     if options.action == "build" or options.action == "add":
         if not options.inputs:
             raise InputError("No documents: give files or folders")
+        for path in options.inputs:
+            if path != "-" and not Path(path).exists():
+                raise InputError(f"{path}: there is no such file or folder")
+        if options.watch and not all(Path(path).is_dir() for path in options.inputs):
+            raise InputError("--watch follows folders; give folders only")
     elif options.action == "delete" and not options.inputs:
         raise InputError("Which documents? Give their ids")
     elif options.action in ("export", "import") and len(options.inputs) != 1:
@@ -80,14 +93,30 @@ def run(options: Options) -> int:
 
 
 def _add(index: "Index", options: Options) -> int:
-    from munjang.data.documents import Reading, read_documents
-    from munjang.index.ingest import ingest
+    from munjang.data.documents import Reading
+    from munjang.data.office.extractor import Extractor, Limits
+    from munjang.index.files import FileReader, FileSummary
+
+    def tell(summary: FileSummary) -> None:
+        _say(options, f"{summary}; {index.count():,} passages in {options.place}")
 
     kinds = dict(_kind(each) for each in options.kinds)
     reading = Reading(options.column, options.id_column, options.fields or None, kinds, options.lines)
-    done = ingest(index, read_documents(options.inputs, reading), progress=not options.quiet)
-    _say(options, f"{done}; {index.count():,} passages in {options.place}")
-    return 0
+    with Extractor(Limits(options.max_file_s, options.max_file_memory_mb)) as extractor:
+        files = FileReader(index, extractor, reading, not options.quiet, _name_skipped)
+        stamps = files.stamps(options.inputs) if options.watch else {}
+        done = files.add(options.inputs)
+        done.num_deleted = files.prune(options.inputs) if options.prune else 0
+        tell(done)
+        if options.watch:
+            with suppress(KeyboardInterrupt):
+                files.watch(options.inputs, options.watch_interval_s, tell, stamps)
+            return 0
+    return SOME_SKIPPED if done.skipped else 0
+
+
+def _name_skipped(path: str, reason: str) -> None:
+    print(f"munjang: skipped {path}: {reason}", file=sys.stderr)
 
 
 def _kind(text: str) -> tuple[str, str]:

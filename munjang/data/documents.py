@@ -16,12 +16,21 @@ KINDS = {"text": str, "int": int, "float": float, "bool": lambda text: {"true": 
 
 
 @dataclass(frozen=True)
+class Section:
+    """Where a part of a document begins, and what is known about it alone, such as its page."""
+
+    start: int
+    metadata: Mapping[str, Value]
+
+
+@dataclass(frozen=True)
 class Document:
     """A text with a name, if it has one, and what is known about it."""
 
     text: str
     id: str | None = None
     metadata: Mapping[str, Value] = field(default_factory=dict)
+    sections: Sequence[Section] = ()
 
 
 @dataclass(frozen=True)
@@ -41,18 +50,19 @@ def read_documents(paths: Sequence[str], reading: Reading | None = None) -> Iter
     for kind in how.kinds.values():
         if kind not in KINDS:
             raise unknown("type of a field", kind, KINDS)
-    for path in _files(paths):
+    for path in list_files(paths, PROSE_SUFFIXES):
         is_prose = Path(path).suffix.lower() in PROSE_SUFFIXES and not how.is_lines
-        yield from _prose(path) if is_prose else _rows(path, how)
+        yield from read_prose(path) if is_prose else _rows(path, how)
 
 
-def _files(paths: Sequence[str]) -> Iterator[str]:
+def list_files(paths: Sequence[str], suffixes: Sequence[str]) -> Iterator[str]:
+    """Yield files, and of folders those that end in one of the suffixes or are tables."""
     for path in paths:
         if not Path(path).is_dir():
             yield path
             continue
         found = sorted(each for each in Path(path).rglob("*") if each.is_file() and not each.name.startswith("."))
-        known = [str(each) for each in found if each.suffix.lower() in PROSE_SUFFIXES or _is_table(each)]
+        known = [str(each) for each in found if each.suffix.lower() in suffixes or _is_table(each)]
         if not known:
             raise InputError(f"{path}: there are no texts and no tables in this folder")
         yield from known
@@ -65,7 +75,8 @@ def _is_table(path: Path) -> bool:
         return False
 
 
-def _prose(path: str) -> Iterator[Document]:
+def read_prose(path: str) -> Iterator[Document]:
+    """Yield the document that a text file is; nothing if it is blank."""
     with open_bytes(path) as file:
         try:
             text = file.read().decode("utf-8-sig")

@@ -2,11 +2,14 @@
 
 import hashlib
 import json
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
+from munjang.data.documents import Section
 from munjang.errors import InputError
 from munjang.text.inputs import as_texts
+from munjang.text.passages import Passage
 from munjang.types import Floats, Value
 from munjang.vectors.similarity import check_vectors
 
@@ -43,6 +46,37 @@ def documents_of(
         if not isinstance(name, str) or not name:
             raise InputError(f"An id must be a non-empty string, not {name!r:.40}.")
     return documents, vectors_ND
+
+
+def sections_by_id(
+    ids: Sequence[str] | None, sections: Sequence[Sequence[Section]] | None
+) -> dict[str, Sequence[Section]]:
+    """Return the sections of each document that has some."""
+    if sections is None:
+        return {}
+    if ids is None or len(ids) != len(sections):
+        raise InputError("Give sections for every document, together with ids.")
+    return {id: own for id, own in zip(ids, sections, strict=True) if own}
+
+
+def section_metadata(sections: Sequence[Section], passage: Passage) -> Metadata:
+    """Return the metadata of the section that most of a passage lies in; of two equal ones, the first.
+
+    >>> sections = [Section(0, {"page": 1}), Section(100, {"page": 2})]
+    >>> section_metadata(sections, Passage("", 90, 130))
+    {'page': 2}
+    """
+    if not sections:
+        return {}
+    starts = [section.start for section in sections]
+    first = max(0, bisect_right(starts, passage.start) - 1)
+    last = max(first, bisect_left(starts, passage.end) - 1)
+    ends = [*starts[1:], passage.end]
+
+    def length(at: int) -> int:
+        return min(ends[at], passage.end) - max(starts[at], passage.start)
+
+    return sections[max(range(first, last + 1), key=length)].metadata
 
 
 def document_id(text: str, metadata: Metadata) -> str:

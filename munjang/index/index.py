@@ -8,7 +8,7 @@
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from types import TracebackType
 from typing import Any, Literal, TypeAlias, TypedDict, Unpack, overload
@@ -18,9 +18,10 @@ import numpy as np
 from munjang.arguments import check_arguments
 from munjang.bi_encoder import BiEncoder
 from munjang.cross_encoder import CrossEncoder
+from munjang.data.documents import Section
 from munjang.errors import InputError, MunjangError
 from munjang.index.candidates import Candidates, fuse, one_per_document
-from munjang.index.documents import Metadata, documents_of, new_fields
+from munjang.index.documents import Metadata, documents_of, new_fields, section_metadata, sections_by_id
 from munjang.index.rerank import Reranking
 from munjang.index.schema import FORMAT, cutter_of, schema_of, stored_vectors
 from munjang.stores import open_store
@@ -123,9 +124,13 @@ class Index:
         metadata: Sequence[Metadata] | None = None,
         vectors: Any = None,
         progress: bool | None = None,
+        sections: Sequence[Sequence[Section]] | None = None,
     ) -> list[str]:
-        """Add documents; one whose id exists replaces that document with all its passages."""
-        return self._write(texts, ids, metadata, vectors, progress, is_new=False)
+        """Add documents; one whose id exists replaces that document with all its passages.
+
+        `sections` of each document, in order: a passage has the metadata of the one that most of it lies in.
+        """
+        return self._write(texts, ids, metadata, vectors, progress, is_new=False, sections=sections)
 
     def delete(self, ids: str | Sequence[str]) -> int:
         """Remove documents with all their passages and return how many there were."""
@@ -265,14 +270,18 @@ class Index:
         vectors: Any,
         progress: bool | None,
         is_new: bool,
+        sections: Sequence[Sequence[Section]] | None = None,
     ) -> list[str]:
         documents, vectors_ND = documents_of(texts, ids, metadata, vectors)
-        self.extend([values for _, _, values in documents])
+        sections_of = sections_by_id(ids, sections)
+        own = [section.metadata for each in sections_of.values() for section in each]
+        self.extend([values for _, _, values in documents] + own)
         source = iter(documents)
         start = 0
         while batch := list(islice(source, BATCH_DOCUMENTS)):
             batch_ids = [id for id, _, _ in batch]
-            rows = self._rows(batch, None if vectors_ND is None else vectors_ND[start : start + len(batch)], progress)
+            batch_ND = None if vectors_ND is None else vectors_ND[start : start + len(batch)]
+            rows = self._rows(batch, batch_ND, progress, sections_of)
             if is_new:
                 present = [id for id, passages in self.store.passages(batch_ids).items() if passages]
                 if present:
@@ -293,7 +302,11 @@ class Index:
             self.store.remove(sorted(gone))
 
     def _rows(
-        self, documents: Sequence[tuple[str, str, Metadata]], vectors_ND: Floats | None, progress: bool | None
+        self,
+        documents: Sequence[tuple[str, str, Metadata]],
+        vectors_ND: Floats | None,
+        progress: bool | None,
+        sections: Mapping[str, Sequence[Section]],
     ) -> Rows:
         ids, document_ids, metadata, passages = list[str](), list[str](), list[Metadata](), list[Passage]()
         cutter = self.cutter if vectors_ND is None else None
@@ -302,7 +315,7 @@ class Index:
             passages += own
             ids += [f"{id}#{place}" for place in range(len(own))]
             document_ids += [id] * len(own)
-            metadata += [values] * len(own)
+            metadata += [{**values, **section_metadata(sections.get(id, ()), passage)} for passage in own]
         texts = [passage.text for passage in passages]
         full = self.model.encode_document(texts, progress=progress) if vectors_ND is None else vectors_ND
         stored, beside = stored_vectors(full, self.store.schema)
