@@ -1,7 +1,7 @@
-"""Cohere's route: POST /v2/rerank."""
+"""Routes of Cohere and Jina: POST /v2/rerank and /v1/rerank."""
 
 import uuid
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Request, Response
 from pydantic import Field
@@ -12,28 +12,39 @@ from munjang.server.reranker import sigmoid
 from munjang.server.service import Service, while_connected
 
 
-class CohereRerank(ForeignBody):
-    """POST /v2/rerank."""
+class TextDocument(ForeignBody):
+    """A document as an object."""
 
-    model: str
+    text: Text
+
+
+class CohereRerank(ForeignBody):
+    """POST /v2/rerank and /v1/rerank; a document is a text or an object with one."""
+
+    model: str | None = None
     query: Text
-    documents: list[Text]
+    documents: list[Text | TextDocument]
     top_n: Annotated[int, Field(ge=1)] | None = None
+    return_documents: bool | None = None
 
 
 def routes(service: Service) -> APIRouter:
     """Make the routes over a service."""
     router = APIRouter()
 
+    @router.post("/v1/rerank")
     @router.post("/v2/rerank")
     async def rerank(request: Request, body: CohereRerank) -> Response:
         model = service.reranker(body.model)
-        scoring = service.score(model, body.query, body.documents, "documents")
+        texts = [each if isinstance(each, str) else each.text for each in body.documents]
+        scoring = service.score(model, body.query, texts, "documents")
         logits, num_tokens = await while_connected(request, scoring)
-        request.state.facts |= {"model": model.name, "texts": len(body.documents), "tokens": num_tokens}
+        request.state.facts |= {"model": model.name, "texts": len(texts), "tokens": num_tokens}
         scores = sigmoid(logits)
         order = sorted(range(len(scores)), key=lambda row: -logits[row])[: body.top_n]
-        results = [{"index": row, "relevance_score": scores[row]} for row in order]
+        results: list[dict[str, Any]] = [{"index": row, "relevance_score": scores[row]} for row in order]
+        if body.return_documents:
+            results = [{**result, "document": {"text": texts[result["index"]]}} for result in results]
         meta = {"api_version": {"version": "2"}, "billed_units": {"search_units": 1}}
         content = {"id": str(uuid.uuid4()), "results": results, "meta": meta}
         return Response(to_json(content), media_type="application/json")

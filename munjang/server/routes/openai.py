@@ -18,8 +18,8 @@ class OpenAIEmbeddings(ForeignBody):
     """POST /v1/embeddings. `input_type` is an addition: query or document, for models with a prompt for each."""
 
     input: Text | list[Text] | Tokens | list[Tokens]
-    model: str
-    encoding_format: Literal["float", "base64"] = "float"
+    model: str | None = None
+    encoding_format: Literal["float", "base64"] | None = None
     dimensions: Annotated[int, Field(ge=1)] | None = None
     input_type: Literal["query", "document", "passage"] | None = None
 

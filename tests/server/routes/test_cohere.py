@@ -37,3 +37,16 @@ def test_errors(body: dict[str, Any], status: int, server: Any) -> None:
     answer = server.client.post("/v2/rerank", json=body)
     assert answer.status_code == status
     assert set(answer.json()) == {"message"}
+
+
+@pytest.mark.parametrize("path", ["/v1/rerank", "/v2/rerank"])
+def test_documents_as_objects_without_a_model(path: str, server: Any) -> None:
+    documents = [{"text": text, "title": "ignored"} for text in TEXTS]
+    plain = server.client.post("/v2/rerank", json={"model": "ranker", "query": "hello", "documents": TEXTS}).json()
+    asked = {"query": "hello", "documents": documents, "return_documents": True, "top_n": None}
+    answer = server.client.post(path, json=asked)
+    assert answer.status_code == 200, answer.text
+    for result, expected in zip(answer.json()["results"], plain["results"], strict=True):
+        assert result.pop("document") == {"text": TEXTS[result["index"]]}
+        assert result == expected
+    assert server.client.post(path, json={"query": "a", "documents": [{"title": "no text"}]}).status_code == 400

@@ -107,3 +107,11 @@ def test_a_form_is_no_json(server: Any) -> None:
     body = b'{"model": "tiny", "input": "a"}'
     answer = server.client.post("/v1/embeddings", content=body, headers={"content-type": "text/plain"})
     assert answer.status_code == 400
+
+
+def test_defaults_of_clients_are_taken(server: Any) -> None:
+    named = {"input": "hello", "model": "tiny", "encoding_format": "float"}
+    unnamed = {"input": "hello", "encoding_format": None, "dimensions": None}
+    answers = [server.client.post("/v1/embeddings", json=body) for body in (named, unnamed)]
+    assert [answer.status_code for answer in answers] == [200, 200]
+    assert answers[0].json()["data"][0]["embedding"] == pytest.approx(answers[1].json()["data"][0]["embedding"])
