@@ -8,7 +8,7 @@ MODELS ?= $(MUNJANG_MODELS)
 DATA ?= $(MUNJANG_DATA)
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: install check style fix test test-full bench bench-peers browser demo docs
+.PHONY: install check style fix test test-full bench bench-peers browser compat-check demo docs
 
 install: $(VENV)/dev
 
@@ -44,6 +44,12 @@ test-full: check browser
 # make bench ARGS="--data FOLDER --record"; with the peers: make bench PEERS=all, or make bench-peers once
 bench: $(VENV)/dev $(if $(PEERS),bench-peers)
 	$(BIN)/python -m benchmarks.cpu $(ARGS)
+
+# The tests of sentence-transformers, with itself and through munjang.compat: passed, missing, differing. Without
+# CHECKOUT they come from its last source distribution on PyPI that has any; make compat-check ARGS=--record
+compat-check: $(VENV)/dev
+	@$(INSTALL) datasets
+	$(BIN)/python -m benchmarks.incumbent $(if $(CHECKOUT),--checkout $(CHECKOUT)) $(ARGS)
 
 # Each peer in a venv of its own, as they ask for versions that clash; which ones and why: benchmarks/peers/*.txt
 bench-peers: $(patsubst benchmarks/peers/%.txt,.venv-peers/%/done,$(wildcard benchmarks/peers/*.txt))

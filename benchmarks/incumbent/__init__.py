@@ -1,0 +1,1 @@
+"""Run sentence-transformers' own tests and examples through munjang.compat: `make compat-check`."""
