@@ -11,12 +11,14 @@ CrossEncoder behind a model, with everything that sentence-transformers does not
 
 from typing import TYPE_CHECKING
 
-from munjang.compat import gaps, util
+from munjang.compat import gaps, paths, util
 from munjang.compat.cross_encoder import CrossEncoder
 from munjang.compat.quantization import quantize_embeddings
 from munjang.compat.sentence_transformer import SentenceTransformer
 from munjang.compat.similarity_functions import SimilarityFunction
 from munjang.compat.util import LoggingHandler
+
+__version__ = "6.2.0"  # of the sentence-transformers that it stands for; munjang.__version__ is ours
 
 __all__ = [
     "CrossEncoder",
@@ -27,6 +29,7 @@ __all__ = [
     "util",
 ]
 
+paths.install()
 gaps.explain_imports()
 
 if not TYPE_CHECKING:  # hidden from type checkers, which would accept any misspelt name

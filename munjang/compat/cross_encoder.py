@@ -62,7 +62,6 @@ class CrossEncoder(Model[cross_encoder.CrossEncoder]):
         num_labels = rest.pop("num_labels", None) if num_labels is None else num_labels
         check_fixed(
             modules=modules,
-            trust_remote_code=trust_remote_code,
             config_kwargs=rest,
             model_card_data=model_card_data,
             backend=backend,

@@ -1,6 +1,7 @@
 """Small helpers of sentence-transformers' util: installed packages, process rank, class names, logging."""
 
 import logging
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -77,3 +78,11 @@ def disable_logging(highest_level: int = logging.CRITICAL) -> Iterator[None]:
         yield
     finally:
         logging.disable(before)
+
+
+class LoggingHandler(logging.StreamHandler[Any]):
+    """Log lines on standard output."""
+
+    def __init__(self, level: int = logging.NOTSET) -> None:
+        super().__init__(sys.stdout)
+        self.setLevel(level)

@@ -17,11 +17,6 @@ FIXED_ARGUMENTS: dict[str, tuple[object, str]] = {
     "modules": (None, MODULES),
     "model_card_data": (None, CARDS),
     "backend": ("torch", EXPORT),
-    "trust_remote_code": (
-        False,
-        "Code that comes with a checkpoint is never run. Leave it out: architectures that Munjang or transformers "
-        "implement don't need it, and any other is rejected by name.",
-    ),
     "config_kwargs": (
         None,
         "The configuration comes from the checkpoint; edit config.json in a copy of the folder and load that.",
@@ -29,15 +24,45 @@ FIXED_ARGUMENTS: dict[str, tuple[object, str]] = {
     "keep_in_fp32_modules": (None, "The head always computes in float32."),
 }
 MODEL_KWARGS = {
-    "attn_implementation": "Attention is chosen by device; leave it out.",
     "device_map": "Give device= instead.",
     "file_name": EXPORT,
     "provider": EXPORT,
     "export": EXPORT,
 }
-PROCESSOR_KWARGS = {
-    "padding_side": "Nothing is padded; leave it out.",
-    "use_fast": "The tokenizer is always the fast one; leave it out.",
+# Arguments without an effect on the results: attention is chosen by device, nothing is padded, the tokenizer is always
+# the fast one, weights are read from safetensors first, and code that comes with a checkpoint is never run
+HARMLESS_MODEL_KWARGS = {
+    "attn_implementation",
+    "low_cpu_mem_usage",
+    "use_safetensors",
+    "trust_remote_code",
+    "add_pooling_layer",
+    "cache_dir",
+    "revision",
+    "token",
+    "local_files_only",
+    "reference_compile",
+    "use_cache",
+}
+HARMLESS_PROCESSOR_KWARGS = {
+    "padding_side",
+    "use_fast",
+    "trust_remote_code",
+    "cache_dir",
+    "revision",
+    "token",
+    "local_files_only",
+    "clean_up_tokenization_spaces",
+}
+HARMLESS_CONFIG_KWARGS = {
+    "attn_implementation",
+    "trust_remote_code",
+    "use_cache",
+    "cache_dir",
+    "revision",
+    "token",
+    "local_files_only",
+    "reference_compile",
 }
 # Bare names of transformers' own models from before the Hub; any other bare name belongs to the organization
 TRANSFORMERS_NAMES = """
@@ -56,6 +81,8 @@ def check_fixed(**given: object) -> None:
     """Raise InputError for values that would be ignored."""
     for name, value in given.items():
         only, way = FIXED_ARGUMENTS[name]
+        if name == "config_kwargs" and isinstance(value, dict):
+            value = {key: asked for key, asked in value.items() if key not in HARMLESS_CONFIG_KWARGS}
         if value != only and not (only is None and not value):  # an empty dict or list is none
             raise InputError(f"{name}={value!r:.60} is not covered by munjang.compat. {way}")
 
@@ -81,7 +108,7 @@ def asked_dtype(model_kwargs: dict[str, Any] | None, folder: Path) -> str:
     given = dict(model_kwargs or {})
     older = given.pop("torch_dtype", None)
     dtype = given.pop("dtype", older)
-    for name in given:
+    for name in given.keys() - HARMLESS_MODEL_KWARGS:
         way = MODEL_KWARGS.get(name, "Only dtype is.")
         raise InputError(f"model_kwargs[{name!r}] is not covered by munjang.compat. {way}")
     if dtype is None or dtype == "auto":
@@ -98,9 +125,10 @@ def asked_dtype(model_kwargs: dict[str, Any] | None, folder: Path) -> str:
 def asked_length(processor_kwargs: dict[str, Any] | None, max_length: int | None = None) -> int | None:
     """Return the requested maximum length in tokens, if any."""
     for name, value in (processor_kwargs or {}).items():
+        if name in HARMLESS_PROCESSOR_KWARGS:
+            continue
         if name != "model_max_length":
-            way = PROCESSOR_KWARGS.get(name, "Only model_max_length is.")
-            raise InputError(f"processor_kwargs[{name!r}] is not covered by munjang.compat. {way}")
+            raise InputError(f"processor_kwargs[{name!r}] is not covered by munjang.compat. Only model_max_length is.")
         max_length = int(value) if max_length is None else max_length
     return max_length
 

@@ -1,13 +1,15 @@
-"""Mining and communities of sentence-transformers, over tasks/: the same pairs and groups, sooner, in less memory."""
+"""Search, mining and communities of sentence-transformers, over tasks/: the same results, sooner, in less memory."""
 
+import heapq
 from collections.abc import Callable
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from munjang.compat.similarity_functions import as_rows, as_tensor, cos_sim, dot_score
+from munjang.compat.similarity_functions import as_rows, as_tensor, cos_sim, dot_score, unit
 from munjang.errors import InputError
 from munjang.tasks.cluster.community import communities
 from munjang.tasks.paraphrases.mining import mine, pairs_of_neighbours
@@ -16,6 +18,46 @@ from munjang.vectors.nearest import Neighbours, nearest_in_blocks
 from munjang.vectors.similarity import check_vectors
 
 Score = Callable[[Tensor, Tensor], Tensor]
+
+
+def semantic_search(
+    query_embeddings: Any,
+    corpus_embeddings: Any,
+    query_chunk_size: int = 100,
+    corpus_chunk_size: int = 500000,
+    top_k: int = 10,
+    score_function: Callable[[Tensor, Tensor], Tensor] = cos_sim,
+) -> list[list[dict[str, int | float]]]:
+    """The nearest embeddings of the corpus for each query, best first, as {"corpus_id", "score"}.
+
+    The chunk sizes bound the memory and never change the scores. Equal scores come in the incumbent's order, that of
+    its heaps, which is why this is not `nearest_in_blocks`.
+    """
+    if min(query_chunk_size, corpus_chunk_size, top_k) < 1:
+        raise InputError("query_chunk_size, corpus_chunk_size and top_k must be at least 1.")
+    corpus, queries = as_tensor(corpus_embeddings), as_tensor(query_embeddings)
+    queries = (queries[None] if queries.ndim == 1 else queries).to(corpus.device)
+    is_cosine = score_function is cos_sim
+    if is_cosine:  # once, not in every chunk
+        queries, score_function = unit(as_rows(queries)), dot_score
+    best: list[list[tuple[float, int]]] = [[] for _ in range(len(queries))]  # a heap of the top_k of each query
+    for start in range(0, len(corpus), corpus_chunk_size):
+        part = corpus[start : start + corpus_chunk_size]
+        part = unit(as_rows(part)) if is_cosine else part
+        for first in range(0, len(queries), query_chunk_size):
+            scores = score_function(queries[first : first + query_chunk_size], part)
+            found, places = scores.topk(min(top_k, scores.shape[1]), sorted=False)
+            rows = zip(found.tolist(), (places + start).tolist(), strict=True)
+            for heap, hits in zip(best[first : first + query_chunk_size], rows, strict=True):
+                for hit in zip(*hits, strict=True):
+                    (heapq.heappush if len(heap) < top_k else heapq.heappushpop)(heap, hit)
+    return [
+        [{"corpus_id": place, "score": score} for score, place in sorted(heap, key=itemgetter(0), reverse=True)]
+        for heap in best
+    ]
+
+
+information_retrieval = semantic_search  # its name before 2.0
 
 
 def paraphrase_mining(

@@ -56,7 +56,6 @@ class SentenceTransformer(Model[BiEncoder]):
     ) -> None:
         check_fixed(
             modules=modules,
-            trust_remote_code=trust_remote_code,
             config_kwargs=config_kwargs,
             model_card_data=model_card_data,
             backend=backend,
@@ -161,17 +160,79 @@ class SentenceTransformer(Model[BiEncoder]):
 
     @renamed(sentences="inputs")
     def encode_query(
-        self, inputs: Any, prompt_name: str | None = None, prompt: str | None = None, *rest: Any, **options: Any
+        self,
+        inputs: Any,
+        prompt_name: str | None = None,
+        prompt: str | None = None,
+        batch_size: int = 32,
+        show_progress_bar: bool | None = None,
+        output_value: str | None = "sentence_embedding",
+        precision: str = "float32",
+        convert_to_numpy: bool = True,
+        convert_to_tensor: bool = False,
+        device: Any = None,
+        normalize_embeddings: bool = False,
+        truncate_dim: int | None = None,
+        pool: Pool | None = None,
+        chunk_size: int | None = None,
+        **kwargs: Any,
     ) -> Any:
         """Call `encode` with all its arguments; the default prompt is the one named query."""
-        return self.encode(inputs, self._role(("query",), prompt_name, prompt), prompt, *rest, **options)
+        return self.encode(
+            inputs=inputs,
+            prompt_name=self._role(("query",), prompt_name, prompt),
+            prompt=prompt,
+            batch_size=batch_size,
+            show_progress_bar=show_progress_bar,
+            output_value=output_value,
+            precision=precision,
+            convert_to_numpy=convert_to_numpy,
+            convert_to_tensor=convert_to_tensor,
+            device=device,
+            normalize_embeddings=normalize_embeddings,
+            truncate_dim=truncate_dim,
+            pool=pool,
+            chunk_size=chunk_size,
+            **{"task": "query", **kwargs},
+        )
 
     @renamed(sentences="inputs")
     def encode_document(
-        self, inputs: Any, prompt_name: str | None = None, prompt: str | None = None, *rest: Any, **options: Any
+        self,
+        inputs: Any,
+        prompt_name: str | None = None,
+        prompt: str | None = None,
+        batch_size: int = 32,
+        show_progress_bar: bool | None = None,
+        output_value: str | None = "sentence_embedding",
+        precision: str = "float32",
+        convert_to_numpy: bool = True,
+        convert_to_tensor: bool = False,
+        device: Any = None,
+        normalize_embeddings: bool = False,
+        truncate_dim: int | None = None,
+        pool: Pool | None = None,
+        chunk_size: int | None = None,
+        **kwargs: Any,
     ) -> Any:
         """Call `encode` with all its arguments; the default prompt is the one named document."""
-        return self.encode(inputs, self._role(DOCUMENT_PROMPTS, prompt_name, prompt), prompt, *rest, **options)
+        return self.encode(
+            inputs=inputs,
+            prompt_name=self._role(DOCUMENT_PROMPTS, prompt_name, prompt),
+            prompt=prompt,
+            batch_size=batch_size,
+            show_progress_bar=show_progress_bar,
+            output_value=output_value,
+            precision=precision,
+            convert_to_numpy=convert_to_numpy,
+            convert_to_tensor=convert_to_tensor,
+            device=device,
+            normalize_embeddings=normalize_embeddings,
+            truncate_dim=truncate_dim,
+            pool=pool,
+            chunk_size=chunk_size,
+            **{"task": "document", **kwargs},
+        )
 
     def _role(self, names: tuple[str, ...], prompt_name: str | None, prompt: str | None) -> str | None:
         if prompt_name is not None or prompt is not None:

@@ -89,6 +89,20 @@ def pairwise_manhattan_sim(a: Vectors, b: Vectors) -> Tensor:
     return similarity.manhattan_of_rows(as_floats(a), as_floats(b))
 
 
+pytorch_cos_sim = cos_sim  # its name before 2.0
+
+
+def pairwise_angle_sim(x: Any, y: Any) -> Tensor:
+    """The AnglE similarity of matching rows: |cosine + sine| of complex numbers whose parts are the two halves."""
+    first, second = as_floats(x), as_floats(y)
+    if first.shape[1] % 2:
+        first, second = (torch.nn.functional.pad(side, (0, 1)) for side in (first, second))
+    first, second = unit(first), unit(second)
+    (real_x, imaginary_x), (real_y, imaginary_y) = first.chunk(2, dim=1), second.chunk(2, dim=1)
+    cosines = (first * second).sum(1)
+    return (cosines + (imaginary_x * real_y - real_x * imaginary_y).sum(1)).abs()
+
+
 class SimilarityFunction(Enum):
     """The names of similarities; a model's `similarity_fn_name` is one of their values."""
 

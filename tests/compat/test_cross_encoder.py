@@ -222,12 +222,10 @@ def test_inputs_that_are_no_pairs(both_scorers: Both, inputs: Any) -> None:
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "code": ({"trust_remote_code": True}, "Code that comes with a checkpoint is never run"),
     "modules": ({"modules": [torch.nn.Identity()]}, r"munjang\.CrossEncoder\.create"),
     "backend": ({"backend": "openvino"}, "There is no other backend"),
     "config": ({"config_args": {"classifier_dropout": 0.5}}, r"config\.json"),
     "fp32": ({"keep_in_fp32_modules": ["0.model.classifier"]}, "always computes in float32"),
-    "model": ({"model_kwargs": {"attn_implementation": "eager"}}, "Attention is chosen"),
     "length": ({"max_length": 5000}, "at most 128"),
 }
 

@@ -232,15 +232,12 @@ def test_the_facade_is_ours(both: Both) -> None:
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "code": ({"trust_remote_code": True}, "Code that comes with a checkpoint is never run"),
     "modules": ({"modules": [torch.nn.Identity()]}, r"munjang\.BiEncoder\.load\(path, pooling="),
     "backend": ({"backend": "onnx"}, "There is no other backend"),
     "card": ({"model_card_data": object()}, "no model card"),
     "config": ({"config_kwargs": {"hidden_dropout_prob": 0.5}}, r"config\.json"),
-    "attention": ({"model_kwargs": {"attn_implementation": "eager"}}, "Attention is chosen by device"),
     "placing": ({"model_kwargs": {"device_map": "auto"}}, "Give device="),
-    "anything else": ({"model_kwargs": {"low_cpu_mem_usage": True}}, "Only dtype is"),
-    "padding": ({"tokenizer_kwargs": {"padding_side": "left"}}, "Nothing is padded"),
+    "anything else": ({"model_kwargs": {"quantization_config": True}}, "Only dtype is"),
     "dtype": ({"model_kwargs": {"dtype": "int3"}}, "Unknown dtype 'int3'"),
     "prompt": ({"default_prompt_name": "nothing"}, "Unknown default prompt 'nothing'"),
     "similarity": ({"similarity_fn_name": "closeness"}, "Unknown similarity"),
@@ -285,3 +282,26 @@ def test_names_on_the_hub(fetched: list[Any], monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("SENTENCE_TRANSFORMERS_HOME", "/home")
     SentenceTransformer("a/b", device="cpu", use_auth_token="old")
     assert (fetched[-1][1]["cache_dir"], fetched[-1][1]["token"]) == ("/home", "old")
+
+
+def test_arguments_without_an_effect_are_accepted(make):
+    plain = compat.SentenceTransformer(str(make("bert")), device="cpu")
+    model = compat.SentenceTransformer(
+        str(make("bert")),
+        device="cpu",
+        trust_remote_code=True,
+        model_kwargs={"attn_implementation": "eager", "use_safetensors": True, "low_cpu_mem_usage": True},
+        processor_kwargs={"padding_side": "left", "use_fast": True},
+        config_kwargs={"use_cache": False},
+    )
+    assert np.array_equal(model.encode(TEXTS), plain.encode(TEXTS))
+
+
+@pytest.mark.parametrize("role", ["query", "document"])
+def test_roles_call_encode_with_keywords(make, role, monkeypatch):
+    model, calls = compat.SentenceTransformer(str(make("bert")), device="cpu"), []
+    monkeypatch.setattr(model, "encode", lambda **keywords: calls.append(keywords))
+    getattr(model, f"encode_{role}")("a", None, None, 8, normalize_embeddings=True)
+    assert calls[0]["inputs"] == "a"
+    assert (calls[0]["batch_size"], calls[0]["normalize_embeddings"]) == (8, True)
+    assert (calls[0]["prompt_name"], calls[0]["task"]) == (role, role)

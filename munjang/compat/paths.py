@@ -1,0 +1,76 @@
+"""Modules of sentence-transformers by their own paths: `from munjang.compat.util.similarity import cos_sim` works.
+
+One file here holds what several files hold there, so a path is a line of a table. To cover another: a line in FILES.
+"""
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec, spec_from_loader
+from types import ModuleType
+
+PACKAGE = "munjang.compat"
+# A file of ours: the paths of sentence-transformers that it stands for, of any version
+FILES = {
+    "sentence_transformer": "SentenceTransformer sentence_transformer.model",
+    "cross_encoder": "cross_encoder.CrossEncoder cross_encoder.model",
+    "model": "base base.model",
+    "similarity_functions": "util.similarity",
+    "quantization": "util.quantization",
+    "retrieval": "util.retrieval",
+    "environment": "util.environment util.distributed util.misc util.logging LoggingHandler",
+    "util": "util.tensor",
+}
+FILE_OF_PATH = {path: name for name, paths in FILES.items() for path in paths.split()}
+
+
+class Package(ModuleType):
+    """A package in which a class stays where it is, whatever module of its name is imported: SentenceTransformer."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (isinstance(value, ModuleType) and isinstance(self.__dict__.get(name), type)):
+            super().__setattr__(name, value)
+
+
+class Finder(MetaPathFinder, Loader):
+    """Find the file of ours that stands for a module of sentence-transformers."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        parent, _, path_there = fullname.partition(f"{PACKAGE}.")
+        if parent or path_there not in FILE_OF_PATH:
+            return None
+        return spec_from_loader(fullname, self)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """Return the module of ours, which has its own name and spec already."""
+        module = import_module(f"{PACKAGE}.{FILE_OF_PATH[spec.name.removeprefix(f'{PACKAGE}.')]}")
+        self.specs[spec.name] = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Give the module its own spec back: it was executed under its own name."""
+        alias = module.__spec__
+        if alias is not None and self.specs.get(alias.name) is not None:
+            module.__spec__ = self.specs[alias.name]
+
+    def __init__(self) -> None:
+        self.specs: dict[str, ModuleSpec | None] = {}
+
+
+def install() -> None:
+    """Make every path of the table importable."""
+    if any(isinstance(finder, Finder) for finder in sys.meta_path):
+        return
+    sys.meta_path.append(Finder())
+    parents = {path.rpartition(".")[0] for path in FILE_OF_PATH} - {""}
+    for parent in parents:
+        name = FILE_OF_PATH.get(parent, parent)
+        if find_spec(f"{PACKAGE}.{name}") is not None:
+            # a package to Python, all of whose modules are in the table
+            import_module(f"{PACKAGE}.{name}").__dict__.setdefault("__path__", [])
+            sys.modules[f"{PACKAGE}.{name}"].__class__ = Package
+    sys.modules[PACKAGE].__class__ = Package
