@@ -9,7 +9,8 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 
-from munjang.checkpoint.files import MAX_SIZE, Json, Weights, read_json, weight_files, whole
+from munjang.checkpoint.adapter import Merged, base_of, is_adapter, source_of, weights_of
+from munjang.checkpoint.files import MAX_SIZE, Json, Weights, has_weights, read_json, weight_files, whole
 from munjang.checkpoint.settings import EncoderSettings
 from munjang.errors import CheckpointError, UnsupportedModel
 from munjang.nn import fallback
@@ -28,10 +29,13 @@ MAY_BE_ZERO = {"num_types", "num_buckets", "embedding_width"}
 
 def read_config(folder: Path, settings: EncoderSettings) -> Json:
     """Read config.json and add a model_type to old ones, which only name their class."""
-    path = folder / "config.json"
+    if is_adapter(folder) and has_weights(folder):
+        raise UnsupportedModel(
+            f"{folder} holds whole weights and a PEFT adapter; merge it (merge_and_unload) and save the whole model, "
+            "or remove one of the two."
+        )
+    path = source_of(folder, "config.json") / "config.json"
     config = {**read_json(path), **settings.config}
-    if (folder / "adapter_config.json").is_file():
-        raise UnsupportedModel(f"{folder} holds a PEFT adapter; merge it (merge_and_unload) and save the whole model.")
     names = config.get("architectures")
     if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
         raise CheckpointError(f"{path}: architectures should be a list of names, not {names!r:.60}.")
@@ -95,7 +99,7 @@ def load_encoder(folder: Path, config: Json) -> TokenEncoder:
     family, shape = family_of(config), read_shape(folder, config)
     if family is None or shape is None:
         return _fallback(folder, config, "AutoModel", fallback.TransformersEncoder)
-    weights = Weights(folder)
+    weights = weights_of(folder)
     encoder = _build(shape)
     fill(encoder, family.names(shape), weights, family.prefix, folder)
     return encoder
@@ -117,7 +121,7 @@ def load_classifier(folder: Path, config: Json) -> Network:
                 "a folder of sentence-transformers that says by LogitScore which words are its answers."
             )
         return _fallback(folder, config, "AutoModelForSequenceClassification", fallback.TransformersClassifier)
-    weights = Weights(folder)
+    weights = weights_of(folder)
     if not any(name.startswith(family.head_names["out"]) for name in weights):
         raise CheckpointError(
             f"{folder} has no classification head ({family.head_names['out']}): it is an encoder, not a cross-encoder. "
@@ -144,10 +148,13 @@ def _fallback(folder: Path, config: Json, task: str, wrap: type[Wrapped]) -> Wra
 
 def load_fallback(folder: Path, config: Json, task: str) -> nn.Module:
     """Load a transformers model and check its weights for NaN."""
-    weight_files(folder)  # the error for a folder without any says more than transformers' own
-    stored = read_json(folder / "config.json")
+    base = base_of(folder) if is_adapter(folder) else folder
+    weight_files(base)  # the error for a folder without any says more than transformers' own
+    stored = read_json(base / "config.json")
     overrides = {key: value for key, value in config.items() if stored.get(key) != value}
-    model = fallback.load(folder, task, str(config.get("model_type")), overrides)
+    model = fallback.load(base, task, str(config.get("model_type")), overrides)
+    if is_adapter(folder):
+        Merged(folder, Weights(base)).put_into(model.state_dict())
     for name, tensor in model.state_dict().items():
         check_weight(f"{folder}: the tensor {name}", tensor, is_float=False)
     return model

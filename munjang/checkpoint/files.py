@@ -17,7 +17,9 @@ MAX_SIZE = 10**8  # no size of any model is larger; two of them multiplied still
 RANGES_FILE = "munjang_ranges.safetensors"  # beside a model, for int8 vectors; sentence-transformers passes over it
 ONNX_FILES = ("munjang_onnx.json", "model.onnx", "model.onnx.data")  # our export: facts, graph, weights of a large one
 # All files that a model may have in a folder, as patterns: texts, then weights in the order of preference
+ADAPTER_FILES = ("adapter_model.safetensors", "adapter_model.bin")
 TEXT_FILES = (
+    "adapter_config.json",
     ONNX_FILES[0],
     *("modules.json", "config.json", "config_sentence_transformers.json", "sentence_*_config.json"),
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
@@ -31,7 +33,7 @@ WEIGHT_FILES = (
 )
 # Weights that we do not read, and what to do about them
 UNREAD_WEIGHTS = {
-    "adapter_model.*": "holds a PEFT adapter only; merge it into its base model (merge_and_unload) and save that",
+    "adapter_model.*": "holds a PEFT adapter only; get its adapter_config.json too, which names its base model",
     "tf_model.h5": "has TensorFlow weights only; convert them with transformers (from_tf=True, save_pretrained)",
     "flax_model.msgpack": "has Flax weights only; convert them with transformers (from_flax=True, save_pretrained)",
     "*.gguf": "has GGUF weights only; get the model as safetensors",
@@ -122,6 +124,15 @@ class Weights(Mapping[str, Tensor]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    """Read all tensors of one file: safetensors, or a pickle of plain tensors."""
+    if path.suffix != ".safetensors":
+        return _read_bin(path)
+    names = _safetensors_names(path)
+    with safe_open(path, framework="pt") as file:
+        return {name: file.get_tensor(name) for name in names}
 
 
 def has_weights(folder: Path) -> bool:

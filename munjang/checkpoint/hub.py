@@ -5,7 +5,16 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from munjang.checkpoint import bundled
-from munjang.checkpoint.files import ONNX_FILES, RANGES_FILE, TEXT_FILES, WEIGHT_FILES, has_weights, inside, load_json
+from munjang.checkpoint.files import (
+    ADAPTER_FILES,
+    ONNX_FILES,
+    RANGES_FILE,
+    TEXT_FILES,
+    WEIGHT_FILES,
+    has_weights,
+    inside,
+    load_json,
+)
 from munjang.errors import CheckpointError, InputError, MunjangError
 
 WEIGHTED_MODULES = ("Transformer", "StaticEmbedding", "Dense", "LayerNorm")  # they bring weights of their own
@@ -68,7 +77,7 @@ def _download(name: str, hub: Hub) -> Path:
 
     safetensors, *others = WEIGHT_FILES
     try:
-        folder = _fetch(name, hub, hub.revision, [*TEXT_FILES, *safetensors, RANGES_FILE])
+        folder = _fetch(name, hub, hub.revision, [*TEXT_FILES, *safetensors, RANGES_FILE, *ADAPTER_FILES])
         is_snapshot = folder.parent.name == "snapshots"
         revision = folder.name if is_snapshot else hub.revision  # so that all files are of one commit
         if (folder / ONNX_FILES[0]).is_file():

@@ -12,8 +12,9 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file
 from torch import nn
 
+from munjang.checkpoint.adapter import CONFIG_FILE, is_adapter, source_of
 from munjang.checkpoint.encoders import load_classifier, load_encoder, load_fallback, pad_id, read_config
-from munjang.checkpoint.files import RANGES_FILE, Json, inside, is_compact, load_json, read_json_if
+from munjang.checkpoint.files import RANGES_FILE, Json, inside, is_compact, load_json, read_json, read_json_if
 from munjang.checkpoint.model import RERANK_WEIGHT, Model
 from munjang.checkpoint.modules import MODULES, LogitScore, Pooling
 from munjang.checkpoint.onnx import is_onnx, open_graph
@@ -132,7 +133,7 @@ def _read(folder: Path, layout: str, network_of: Callable[[Json], Network], is_p
     """Read a transformer's folder: the network from its config.json, and the tokenizer within the network's limits."""
     settings = EncoderSettings() if is_plain else encoder_settings(folder)
     config = read_config(folder, settings)
-    tokenizer, tokenizer_config = load_tokenizer(folder, config, settings)
+    tokenizer, tokenizer_config = load_tokenizer(source_of(folder, "tokenizer.json"), config, settings)
     has_template = bool(tokenizer_config.get("chat_template") or list(folder.glob("chat_template.*")))
     if settings.has_messages or (is_plain and has_template):
         raise UnsupportedModel(
@@ -247,17 +248,21 @@ def _has(name: str) -> Callable[[Path], bool]:
     return lambda folder: (folder / name).is_file()
 
 
+def _is_plain(folder: Path) -> bool:
+    return (folder / "config.json").is_file() or is_adapter(folder)
+
+
 Test = Callable[[Path], bool]
 BI_LAYOUTS: list[tuple[str, Test, Callable[[Path, tuple[str, ...] | None], Model]]] = [
     ("onnx", is_onnx, read_onnx),
     ("sentence-transformers", _has("modules.json"), read_sentence_modules),
     ("model2vec", is_model2vec, read_model2vec),
-    ("transformers", _has("config.json"), read_plain),
+    ("transformers", _is_plain, read_plain),
 ]
 CROSS_LAYOUTS: list[tuple[str, Test, Callable[[Path], Model]]] = [
     ("onnx", is_onnx, read_scorer_onnx),
     ("sentence-transformers", _has("modules.json"), read_scorer_modules),
-    ("transformers", _has("config.json"), read_scorer_plain),
+    ("transformers", _is_plain, read_scorer_plain),
 ]
 
 
@@ -271,6 +276,8 @@ def declared_kind(folder: Path) -> str:
     declared = model_settings(folder).kind
     if declared is not None or (folder / "modules.json").is_file():
         return declared or "SentenceTransformer"
+    if is_adapter(folder) and read_json(folder / CONFIG_FILE).get("task_type") == "SEQ_CLS":
+        return "CrossEncoder"
     names = read_json_if(folder / "config.json").get("architectures")
     is_classifier = isinstance(names, list) and names and str(names[0]).endswith("ForSequenceClassification")
     return "CrossEncoder" if is_classifier else "SentenceTransformer"
