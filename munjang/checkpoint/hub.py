@@ -117,7 +117,7 @@ def _download(name: str, hub: Hub) -> Path:
 
 
 def _fetch(name: str, hub: Hub, revision: str | None, patterns: list[str]) -> Path:
-    from huggingface_hub import snapshot_download
+    from huggingface_hub import constants, snapshot_download
 
     return Path(
         snapshot_download(
@@ -125,7 +125,8 @@ def _fetch(name: str, hub: Hub, revision: str | None, patterns: list[str]) -> Pa
             revision=revision,
             cache_dir=hub.cache_folder,
             token=hub.token,
-            local_files_only=hub.local_files_only,
+            # offline too: some versions still ask the Hub for the tree of a commit whose files are all here
+            local_files_only=hub.local_files_only or constants.HF_HUB_OFFLINE,
             allow_patterns=patterns,
         )
     )

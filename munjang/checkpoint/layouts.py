@@ -30,6 +30,14 @@ from munjang.nn.network import ModularHead, PairNetwork, SentenceNetwork
 from munjang.types import Floats
 
 INPUT_MODULES = ("Transformer", "StaticEmbedding")
+# Modules of sentence-transformers that we don't have, and why
+NOT_COMPUTED = {
+    **dict.fromkeys(("CLIPModel", "CLIP"), "it reads images, and only texts are computed"),
+    **dict.fromkeys(("LSTM", "CNN"), "recurrent and convolutional layers are not computed, only transformers"),
+    **dict.fromkeys(("WordEmbeddings", "BoW", "WordWeights"), "word lists are not read, only subword tokenizers"),
+    **dict.fromkeys(("Asym", "Router"), "queries and documents with weights of their own are not computed"),
+    **dict.fromkeys(("MLMTransformer", "SpladePooling", "SparseStaticEmbedding"), "sparse encoders are not computed"),
+}
 
 
 def read_modules(folder: Path) -> list[tuple[str, Path]]:
@@ -48,10 +56,9 @@ def read_modules(folder: Path) -> list[tuple[str, Path]]:
             )
         kind, name = entry["type"], entry["type"].rpartition(".")[2]
         if not kind.startswith("sentence_transformers.") or name not in {*INPUT_MODULES, *MODULES}:
-            raise UnsupportedModel(
-                f"{path} asks for the module {kind!r}; we compute {', '.join([*INPUT_MODULES, *MODULES])}. "
-                "Code that comes with a checkpoint is never run."
-            )
+            why = NOT_COMPUTED.get(name, "code that comes with a checkpoint is never run")
+            computed = ", ".join([*INPUT_MODULES, *MODULES])
+            raise UnsupportedModel(f"{path} asks for the module {kind!r}: {why}; we compute {computed}.")
         rows.append((name, inside(folder, entry.get("path", ""))))
     names = [entry.get("name", number) for number, entry in enumerate(entries)]
     if len({str(name) for name in names}) < len(names):  # it would keep only the last one of a name

@@ -101,6 +101,7 @@ class CrossEncoder(Model[cross_encoder.CrossEncoder]):
         """
         kwargs.pop("num_workers", None)  # has no effect in sentence-transformers either
         self._check_call("predict", batch_size, device, pool, kwargs)
+        inputs = _listed(inputs)
         is_single = self.is_singular_input(inputs)
         pairs = self._prompted([inputs] if is_single else inputs, self._prompt(prompt, prompt_name))
         where = "cpu" if pool is not None or isinstance(device, list) else self.device
@@ -190,6 +191,7 @@ class CrossEncoder(Model[cross_encoder.CrossEncoder]):
 
     def is_singular_input(self, inputs: Any) -> bool:
         """Tell whether this is one pair, not several."""
+        inputs = _listed(inputs)
         if isinstance(inputs, np.ndarray):
             return inputs.ndim == 1 and len(inputs) > 0
         return not isinstance(inputs, (list, tuple)) or (
@@ -208,6 +210,12 @@ class CrossEncoder(Model[cross_encoder.CrossEncoder]):
 
     def _before_save(self) -> None:
         self.facade.prompts, self.facade.default_prompt_name = self.prompts, self.default_prompt_name
+
+
+def _listed(inputs: Any) -> Any:
+    """Return a column of a dataset, a Series or an iterator as a list; lists, arrays and single inputs as they are."""
+    is_plain = isinstance(inputs, (str, bytes, dict, list, tuple, np.ndarray))
+    return inputs if is_plain or not hasattr(inputs, "__iter__") else list(inputs)
 
 
 def _load(folder: Any, num_labels: int | None, device: str | None, dtype: str) -> cross_encoder.CrossEncoder:

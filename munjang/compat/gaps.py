@@ -33,6 +33,10 @@ MODULES = (
     "A model is loaded whole, from a folder or a Hub name. munjang.BiEncoder.load(path, pooling=...) replaces the "
     "pooling of any encoder, munjang.CrossEncoder.create(path, num_labels=...) adds a new head."
 )
+TOKENS = (
+    "Add them with transformers to a copy of the folder (tokenizer.add_tokens, model.resize_token_embeddings, "
+    "save_pretrained of both), train it, and load that."
+)
 PLACING = "Device and dtype are chosen when loading: device='cuda', model_kwargs={'dtype': 'bfloat16'}."
 UPLOAD = "Call save(folder), then huggingface_hub.upload_folder(repo_id=..., folder_path=folder)."
 ENGINES = "util.semantic_search finds the nearest exactly; munjang.Index is for corpora larger than memory."

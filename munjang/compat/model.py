@@ -10,9 +10,10 @@ import torch
 from tokenizers import Tokenizer as RustTokenizer
 
 from munjang.bi_encoder import BiEncoder
-from munjang.compat.gaps import MODULES, NETWORK, PLACING, TRAINING, NotCovered, missing_attribute
+from munjang.compat.gaps import MODULES, NETWORK, TOKENS, TRAINING, NotCovered, missing_attribute
 from munjang.compat.loading import full_device
 from munjang.cross_encoder import CrossEncoder
+from munjang.engine.devices import DTYPES
 from munjang.errors import InputError, MissingExtra, unknown
 from munjang.text.tokenizer import Tokens
 from munjang.types import Ids
@@ -34,6 +35,7 @@ class Model(Generic[Facade]):
         self.facade: Facade = facade
         self.prompts = prompts
         self._tokenizer: Any = None
+        self._tokenizer_size = 0
         self.default_prompt_name = default_prompt_name or facade.model.default_prompt_name
         if self.default_prompt_name is not None and self.default_prompt_name not in prompts:
             raise unknown("default prompt", self.default_prompt_name, prompts or ["(this model has none)"])
@@ -63,11 +65,14 @@ class Model(Generic[Facade]):
     @property
     def max_seq_length(self) -> Any:
         """Return the maximum number of tokens, special ones included; infinite for static embeddings."""
+        self._follow_tokenizer()
         return math.inf if self.facade.max_length is None else self.facade.max_length
 
     @max_seq_length.setter
     def max_seq_length(self, tokens: int | None) -> None:
         self.facade.max_length = None if tokens == math.inf else tokens
+        if self._tokenizer is not None:
+            self._tokenizer.model_max_length = self.facade.max_length
 
     def get_max_seq_length(self) -> Any:
         """Return the maximum number of tokens."""
@@ -87,7 +92,10 @@ class Model(Generic[Facade]):
 
     @property
     def tokenizer(self) -> Any:
-        """Return transformers' tokenizer of the same folder (extra), for inspection; changes don't affect the model."""
+        """Return transformers' tokenizer of the same folder (extra), for inspection.
+
+        Setting its model_max_length sets `max_seq_length`; tokens added to it are refused at the next call.
+        """
         model = self.facade.model
         if not model.config:  # static embeddings
             return RustTokenizer.from_str(model.tokenizer.rust.to_str())
@@ -97,16 +105,29 @@ class Model(Generic[Facade]):
             except ImportError as error:
                 raise MissingExtra("transformers", "transformers", "model.tokenizer") from error
             self._tokenizer = AutoTokenizer.from_pretrained(model.folder, local_files_only=True)
-        self._tokenizer.model_max_length = self.max_seq_length
+            self._tokenizer.model_max_length = self.facade.max_length
+            self._tokenizer_size = len(self._tokenizer)
+        self._follow_tokenizer()
         return self._tokenizer
 
     @tokenizer.setter
     def tokenizer(self, value: object) -> NoReturn:
         raise NotCovered(f"munjang.compat does not cover setting the tokenizer. {MODULES}")
 
+    def _follow_tokenizer(self) -> None:
+        """Take over what was set on `tokenizer`, or refuse it."""
+        if self._tokenizer is None:
+            return
+        if len(self._tokenizer) != self._tokenizer_size:
+            added = len(self._tokenizer) - self._tokenizer_size
+            raise NotCovered(f"munjang.compat does not cover adding tokens ({added:+} in model.tokenizer). {TOKENS}")
+        if self._tokenizer.model_max_length != self.facade.max_length:
+            self.facade.max_length = self._tokenizer.model_max_length
+
     def preprocess(self, inputs: Any, prompt: str | None = None, **kwargs: Any) -> dict[str, Any]:
         """Return token ids and masks padded to the longest, [B, L], for inspection; encode and predict don't pad."""
         self._check_kwargs("preprocess", kwargs)
+        self._follow_tokenizer()
         if not self.facade.model.config:
             raise NotCovered("munjang.compat does not cover preprocess for static embeddings: encode the texts.")
         if not len(inputs):
@@ -138,35 +159,44 @@ class Model(Generic[Facade]):
         return int(model.config.get("pad_token_id") or 0) if pad_id is None else pad_id
 
     def to(self, *targets: Any, device: Any = None, dtype: Any = None, non_blocking: bool = False) -> Self:
-        """Return the model if it has this device and dtype; otherwise raise an error that says how to load it so."""
-        for target in (*targets, device, dtype):
-            is_here = target is None or isinstance(target, bool)  # non_blocking as a positional argument
-            if isinstance(target, torch.dtype):
-                is_here = target == self.dtype
-            elif not is_here:
-                is_here = full_device(target) == self.device
-            if not is_here:
-                raise NotCovered(f"The model is {self.dtype} on {self.device}, not {target}. {PLACING}")
+        """Move the model to a device or dtype, if it has another: it is loaded again from its folder."""
+        asked = [target for target in (*targets, device, dtype) if target is not None and not isinstance(target, bool)]
+        dtypes = [target for target in asked if isinstance(target, torch.dtype)]
+        devices = [full_device(target) for target in asked if not isinstance(target, torch.dtype)]
+        wanted = (devices[-1] if devices else self.device, dtypes[-1] if dtypes else self.dtype)
+        if wanted == (self.device, self.dtype):
+            return self
+        names = {kind: name for name, kind in DTYPES.items()}
+        if wanted[1] not in names:
+            raise unknown("dtype", str(wanted[1]).removeprefix("torch."), DTYPES)
+        load, (path, _, _, *options), settings = self.facade.__reduce__()
+        moved = load(path, str(wanted[0]), names[wanted[1]], *options)
+        moved.__setstate__(settings)
+        if isinstance(self.facade, BiEncoder):
+            moved.network.includes_prompt = self.facade.network.includes_prompt
+        else:
+            moved.activation = self.facade.activation
+        self.facade = moved
         return self
 
     def cpu(self) -> Self:
-        """Return the model if it is on the CPU."""
+        """Move the model to the CPU."""
         return self.to("cpu")
 
     def cuda(self, device: int | torch.device | None = None) -> Self:
-        """Return the model if it is on that GPU."""
+        """Move the model to a GPU."""
         return self.to("cuda" if device is None else device)
 
     def half(self) -> Self:
-        """Return the model if it is in float16."""
+        """Compute in float16."""
         return self.to(torch.float16)
 
     def bfloat16(self) -> Self:
-        """Return the model if it is in bfloat16."""
+        """Compute in bfloat16."""
         return self.to(torch.bfloat16)
 
     def float(self) -> Self:
-        """Return the model if it is in float32."""
+        """Compute in float32."""
         return self.to(torch.float32)
 
     def eval(self) -> Self:
@@ -236,6 +266,7 @@ class Model(Generic[Facade]):
     def _check_call(self, method: str, batch_size: int, device: Any, pool: Pool | None, kwargs: dict[str, Any]) -> None:
         if batch_size < 1:
             raise InputError(f"batch_size must be at least 1, not {batch_size}.")
+        self._follow_tokenizer()
         self._check_devices(device if isinstance(device, list) else [] if device is None else [device])
         if pool is not None and not pool.get("processes"):
             raise InputError("The pool was stopped; start another with model.start_multi_process_pool().")

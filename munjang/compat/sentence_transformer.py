@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from munjang.bi_encoder import BiEncoder
+from munjang.compat.embedder import Embedder
 from munjang.compat.loading import asked_dtype, asked_length, check_fixed, find_folder
 from munjang.compat.model import Model, Pool
 from munjang.compat.quantization import quantize_embeddings
@@ -18,13 +19,14 @@ from munjang.compat.similarity_functions import SimilarityFunction
 from munjang.errors import InputError, unknown
 from munjang.text.inputs import as_texts
 from munjang.text.tokenizer import Tokens
+from munjang.vectors.precision import NEEDS_RANGES
 
 # The first that the model has is used: always `document`, which every model has here, even if empty
 DOCUMENT_PROMPTS = ("document", "passage", "corpus")
 OUTPUT_VALUES = ("sentence_embedding", "token_embeddings", None)
 
 
-class SentenceTransformer(Model[BiEncoder]):
+class SentenceTransformer(Embedder, Model[BiEncoder]):
     """A sentence encoder with the methods of sentence_transformers.SentenceTransformer; `facade` is its BiEncoder."""
 
     SUPPORTED_SIMILARITY_FN_NAMES = tuple(SimilarityFunction.possible_values())
@@ -133,6 +135,13 @@ class SentenceTransformer(Model[BiEncoder]):
         if not texts:
             return np.array([]) if as_numpy else torch.tensor([], device=self.device)
         if precision != "float32":
+            if precision in NEEDS_RANGES and self.facade.ranges is None:
+                raise InputError(
+                    f"precision={precision!r} needs the range of each component: call model.facade.calibrate(texts) "
+                    "once with a few thousand typical texts (save keeps it) or quantize_embeddings(vectors, precision, "
+                    "calibration_embeddings=...). The texts at hand are not used: a text would get another code in "
+                    "every batch."
+                )
             codes = self.facade.encode(texts, precision=precision, **call)
             return codes if as_numpy else torch.from_numpy(codes)
         if as_numpy:

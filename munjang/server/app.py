@@ -1,5 +1,6 @@
 """The application: all routes over a service, behind the middleware."""
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -55,7 +56,8 @@ async def _invalid(request: Request, error: Exception) -> Response:
     """Say where and why a body doesn't fit, without its content, which may be a text."""
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
-    path = [str(step) for step in first["loc"] if step != "body"]
+    # the name of a member of a union, such as function-after[whole(), str], is pydantic's, not the client's
+    path = [str(step) for step in first["loc"] if step != "body" and not re.search(r"[\[(]", str(step))]
     name = path[0] if path else None
     if first["type"] == "json_invalid":
         return _answered(request, Refused("invalid", f"The request body is not valid JSON: {first['ctx']['error']}."))

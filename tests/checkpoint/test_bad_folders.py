@@ -380,3 +380,11 @@ def test_no_error_shows_a_bare_key(folder: Path) -> None:
         BiEncoder.load(folder)
     assert json.dumps("hidden_size").replace('"', "'") in str(caught.value)
     assert "config.json" in str(caught.value)
+
+
+@pytest.mark.parametrize(("name", "why"), [("CLIPModel", "it reads images"), ("LSTM", "recurrent"), ("X", "never run")])
+def test_modules_that_we_do_not_have(folder: Path, name: str, why: str) -> None:
+    entries = folders.read(folder / "modules.json")
+    entries[0]["type"] = f"sentence_transformers.models.{name}"
+    folders.write(folder / "modules.json", entries)
+    refuse(folder, why, UnsupportedModel)

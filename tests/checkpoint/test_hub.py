@@ -373,3 +373,22 @@ def test_what_is_not_there(hub: FakeHub, load: Loader, make: Make, tmp_path: Pat
     assert "neither modules.json nor config.json" in errors[4]
     assert "'someone/gated' is gated: ask for access on its page" in errors[5]
     assert all(error.startswith("CheckpointError: ") for error in errors)
+
+
+def test_offline_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some versions of huggingface_hub list a commit's files on the Hub even then, unless only local ones will do."""
+    import huggingface_hub
+
+    from munjang.checkpoint.hub import Hub, _fetch
+
+    asked: list[bool] = []
+
+    def download(name: str, *, local_files_only: bool, **options: Any) -> str:
+        asked.append(local_files_only)
+        return "."
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
+    for is_offline in (False, True):
+        monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", is_offline)
+        _fetch("a/b", Hub(), None, [])
+    assert asked == [False, True]

@@ -242,3 +242,22 @@ def test_bare_names_are_cross_encoders(make: Callable[..., Path], monkeypatch: p
     monkeypatch.setattr("huggingface_hub.snapshot_download", lambda name, **_: asked.append(name) or folder)
     CrossEncoder("ms-marco-MiniLM-L6-v2", device="cpu")
     assert asked == ["cross-encoder/ms-marco-MiniLM-L6-v2"]
+
+
+def test_a_column_of_a_dataset(both_scorers):
+    class Column:  # as datasets.Column: a sequence that is no list
+        def __init__(self, rows):
+            self.rows = rows
+
+        def __len__(self):
+            return len(self.rows)
+
+        def __getitem__(self, place):
+            return self.rows[place]
+
+        def __iter__(self):
+            return iter(self.rows)
+
+    ours, _ = both_scorers()
+    rows = [["a question", "an answer"], ["another", "one more"]]
+    assert np.array_equal(ours.predict(Column(rows)), ours.predict(rows))

@@ -203,9 +203,8 @@ def test_places_and_dtypes(both: Both) -> None:
     ours, _ = both("bert")
     assert ours.to("cpu") is ours.to(torch.device("cpu")) is ours.to(device="cpu:0", dtype=torch.float32) is ours
     assert ours.eval() is ours.cpu() is ours.float() is ours.train(False) is ours.to(torch.float32) is ours
-    for move in (lambda: ours.half(), lambda: ours.bfloat16(), lambda: ours.to("cpu", torch.float16)):
-        with pytest.raises(NotCovered, match=r"chosen when loading: device='cuda', model_kwargs=\{'dtype'"):
-            move()
+    with pytest.raises(InputError, match="Unknown dtype 'int16'"):
+        ours.to(torch.int16)
     with pytest.raises(NotCovered, match=r"Train with munjang\.train"):
         ours.train()
     if not torch.cuda.is_available():
@@ -305,3 +304,34 @@ def test_roles_call_encode_with_keywords(make, role, monkeypatch):
     assert calls[0]["inputs"] == "a"
     assert (calls[0]["batch_size"], calls[0]["normalize_embeddings"]) == (8, True)
     assert (calls[0]["prompt_name"], calls[0]["task"]) == (role, role)
+
+
+def test_what_is_set_on_the_tokenizer_is_followed_or_refused(make):
+    model = compat.SentenceTransformer(str(make("bert")), device="cpu")
+    text = "one two three four five six seven eight nine ten " * 2
+    model.tokenizer.model_max_length = 6
+    assert model.max_seq_length == 6
+    assert model.preprocess([text])["input_ids"].shape[1] == 6
+    model.max_seq_length = 8
+    assert model.tokenizer.model_max_length == 8
+    model.tokenizer.add_tokens(["<new>"])
+    with pytest.raises(NotCovered, match=r"adding tokens \(\+1 in model.tokenizer\)"):
+        model.encode([text])
+
+
+def test_a_model_moves_to_another_dtype_with_its_settings(make):
+    model = compat.SentenceTransformer(str(make("bert")), device="cpu")
+    model.max_seq_length, model.truncate_dim = 12, 16
+    exact = model.encode(TEXTS)
+    assert model.bfloat16() is model
+    assert (model.dtype, model.max_seq_length, model.truncate_dim) == (torch.bfloat16, 12, 16)
+    assert 0 < np.abs(model.encode(TEXTS) - exact).max() < 0.1
+    assert np.array_equal(model.float().to("cpu").encode(TEXTS), exact)
+
+
+def test_int8_without_ranges_names_what_is_there(both):
+    ours, _ = both("bert")
+    with pytest.raises(InputError, match=r"call model\.facade\.calibrate") as caught:
+        ours.encode(TEXTS, precision="int8")
+    assert callable(ours.facade.calibrate)
+    assert "quantize_embeddings" in str(caught.value)

@@ -93,3 +93,11 @@ def test_metrics_count(server: Any) -> None:
     assert value(name) == before + 1
     assert value('te_embed_count{model="tiny"}') == texts + 2
     assert value("te_queue_size") == 0
+
+
+def test_an_error_names_fields_as_the_client_does(server: Any) -> None:
+    for body in ({"inputs": 5}, {"inputs": [1.5, "a"]}, {"inputs": {"a": 1}}):
+        answer = server.client.post("/embed", json=body)
+        assert answer.status_code in (400, 422)
+        assert "inputs" in answer.text
+        assert "function-" not in answer.text
