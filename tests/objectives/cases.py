@@ -135,6 +135,16 @@ CASES: list[Case] = [
         columns=2,
     ),
     *cases_of("in_batch", [{"is_symmetric": True, "guide_margin": 0.0, "block_rows": 2}, {}], columns=4),
+    *cases_of(
+        "in_batch",
+        [
+            {"contrasts": "anchors,positives", "guide_margin": 0.1, "is_margin_relative": True},
+            {"contrasts": "anchors,reverse,candidates", "block_rows": 2, "similarity": "dot", "temperature": 1.0},
+            {"contrasts": "reverse", "keeps_duplicates": True, "hardness": 3.0, "hardness_of": "own"},
+            *({"hardness": 5.0, "hardness_of": each, "is_symmetric": True} for each in ("others", "all")),
+        ],
+        columns=4,
+    ),
     *cases_of("contrastive", DISTANCES),
     *cases_of("online_contrastive", DISTANCES),
     *cases_of("cosent", [{"scale": 3.0}]),

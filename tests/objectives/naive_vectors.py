@@ -73,39 +73,70 @@ batch_hard_triplet = batch_triplets("hard")
 batch_semi_hard_triplet = batch_triplets("semi-hard")
 
 
-def _find(options: Options, rows: Tensor, row_texts: Tensor, candidates: Any, guides: Any) -> Tensor:
-    """`candidates`: (vector, text) each; the one with the row's own number is wanted."""
-    costs = []
+def _find(options: Options, rows: Tensor, row_texts: Tensor, candidates: Any, guides: Any, more: Any = ()) -> Tensor:
+    """`candidates`: (vector, text, row) each; the one with the row's own number is wanted.
+
+    `more`: for each further pool who searches, the pool, the guide of both, and whether a row's own ones stay.
+    """
+    costs, temperature = [], options.get("temperature", 0.05)
+
+    def is_false(i: int, text: Tensor, searching: Any, searched: Any) -> bool:
+        if not options.get("keeps_duplicates") and text in (row_texts[i], candidates[i][1]):
+            return True
+        if guides is None:
+            return False
+        own = cosine(guides[0][i], guides[1][i])
+        margin = options["guide_margin"] * (own.abs() if options.get("is_margin_relative") else 1)
+        return bool(cosine(searching, searched) > own - margin)
+
     for i, row in enumerate(rows):
         values, right = [], -1
-        for j, (vector, text) in enumerate(candidates):
+        for j, (vector, text, of_row) in enumerate(candidates):
             if j == i:
                 right = len(values)
-            elif text in (row_texts[i], candidates[i][1]):
+            elif is_false(i, text, *((None, None) if guides is None else (guides[0][i], guides[1][j]))):
                 continue
-            elif guides is not None:
-                limit = cosine(guides[0][i], guides[1][i]) - options["guide_margin"]
-                if cosine(guides[0][i], guides[1][j]) > limit:
-                    continue
-            values.append(cosine(row, vector) / options.get("temperature", 0.05))
+            value = _compared(options, row, vector)
+            which = options.get("hardness_of", "others") if j != i else ""
+            is_hard = which == "all" or (which == "others" and of_row != i) or (which == "own" and of_row == i)
+            values.append(value / temperature + is_hard * options.get("hardness", 0.0) * value.detach())
+        for searching, pool, (guide, guide_of_pool), keeps_own in more:
+            for j, (vector, text, of_row) in enumerate(pool):
+                pair = (None, None) if guide is None else (guide[i], guide_of_pool[j])
+                if keeps_own if of_row == i else not is_false(i, text, *pair):
+                    values.append(_compared(options, searching[i], vector) / temperature)
         costs.append(negative_log_share(values, right))
     return mean(costs, rows)
 
 
+def _compared(options: Options, u: Tensor, v: Tensor) -> Tensor:
+    return u @ v if options.get("similarity") == "dot" else cosine(u, v)
+
+
 def in_batch(options: Options, outputs: Sequence[Tensor], extras: Any, parameters: Any) -> Tensor:
     texts = extras["texts"]
-    columns = range(1, len(outputs))
-    candidates = [(vector, texts[i, column]) for column in columns for i, vector in enumerate(outputs[column])]
-    guides = None
-    if options.get("guide_margin") is not None:
-        guide = extras["guide"]
-        guides = (guide[:, 0], [vector for column in columns for vector in guide[:, column]])
-    loss = _find(options, outputs[0], texts[:, 0], candidates, guides)
+
+    def pool(columns: Sequence[int]) -> Any:
+        return [(vector, texts[i, column], i) for column in columns for i, vector in enumerate(outputs[column])]
+
+    def guide(columns: Sequence[int]) -> Any:
+        if options.get("guide_margin") is None:
+            return None
+        return [vector for column in columns for vector in extras["guide"][:, column]]
+
+    every = range(1, len(outputs))
+    guides = None if guide([0]) is None else (guide([0]), guide(every))
+    columns_of = {"anchors": (0, [0]), "reverse": (1, [0]), "positives": (1, [1]), "candidates": (1, every)}
+    names = [name for name in options.get("contrasts", "").split(",") if name]
+    more = [
+        (outputs[who], pool(whom), (guide([who]), guide(whom)), name == "reverse")
+        for name, (who, whom) in ((name, columns_of[name]) for name in names)
+    ]
+    loss = _find(options, outputs[0], texts[:, 0], pool(every), guides, more)
     if not options.get("is_symmetric"):
         return loss
-    back = list(zip(outputs[0], texts[:, 0], strict=True))
-    guides = None if guides is None else (extras["guide"][:, 1], extras["guide"][:, 0])
-    return (loss + _find(options, outputs[1], texts[:, 1], back, guides)) / 2
+    guides = None if guides is None else (guide([1]), guide([0]))
+    return (loss + _find({**options, "hardness": 0.0}, outputs[1], texts[:, 1], pool([0]), guides)) / 2
 
 
 def simcse(options: Options, outputs: Sequence[Tensor], extras: Any, parameters: Any) -> Tensor:

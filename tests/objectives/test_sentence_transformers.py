@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from sentence_transformers import CrossEncoder, SentenceTransformer
+from sentence_transformers import CrossEncoder, SentenceTransformer, util
 from sentence_transformers.cross_encoder import losses as cross
 from sentence_transformers.sentence_transformer import losses
 from tokenizers import Tokenizer
@@ -76,6 +76,7 @@ def features(columns: Sequence[Tensor]) -> list[dict[str, Tensor]]:
     return [{"sentence_embedding": column} for column in columns]
 
 
+DIRECTIONS = ("query_to_doc", "query_to_query", "doc_to_query", "doc_to_doc")
 TEXTS = torch.arange(SIZE * 4).view(SIZE, 4)  # all different: theirs keeps equal texts as negatives
 LABELS = {"labels": torch.arange(SIZE) % 3}
 BINARY = {"labels": torch.arange(SIZE) % 2}
@@ -101,6 +102,21 @@ PAIRS: list[tuple[str, dict[str, Any], int, dict[str, Tensor], Callable[[nn.Modu
         lambda m: losses.MultipleNegativesRankingLoss(
             m, directions=("query_to_doc", "doc_to_query"), partition_mode="per_direction"
         ),
+    ),
+    (
+        *("in_batch", {"contrasts": "anchors,reverse,candidates"}, 3, {"texts": TEXTS}),
+        lambda m: losses.MultipleNegativesRankingLoss(m, directions=DIRECTIONS),
+    ),
+    *(
+        (
+            *("in_batch", {"hardness": 9.0, "hardness_of": ours}, 4, {"texts": TEXTS}),
+            lambda m, mode=mode: losses.MultipleNegativesRankingLoss(m, hardness_mode=mode, hardness_strength=9.0),
+        )
+        for ours, mode in (("others", "in_batch_negatives"), ("own", "hard_negatives"), ("all", "all_negatives"))
+    ),
+    (
+        *("in_batch", {"similarity": "dot", "temperature": 1.0, "keeps_duplicates": True}, 3, {"texts": TEXTS // 5}),
+        lambda m: losses.MultipleNegativesRankingLoss(m, 1, util.dot_score),
     ),
     ("contrastive", {}, 2, BINARY, losses.ContrastiveLoss),
     (
@@ -153,13 +169,23 @@ def test_embedding_mse() -> None:
     same(mapped(outputs, {"teacher": teacher}), theirs(features(outputs), teacher[:, 0]))
 
 
+GUIDED: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"guide_margin": 0.1}, {"margin": 0.1, "contrast_anchors": False, "contrast_positives": False}),
+    ({"guide_margin": 0.0, "contrasts": "anchors,positives"}, {}),
+    (
+        {"guide_margin": 0.2, "is_margin_relative": True, "contrasts": "positives"},
+        {"margin": 0.2, "margin_strategy": "relative", "contrast_anchors": False},
+    ),
+]
+
+
 @pytest.mark.parametrize("columns", [2, 3])
-def test_guided_in_batch(columns: int) -> None:
+@pytest.mark.parametrize(("options", "rest"), GUIDED, ids=named)
+def test_guided_in_batch(options: dict[str, Any], rest: dict[str, Any], columns: int) -> None:
     outputs, guide = vectors(columns), normal(SIZE, columns, 3)
-    rest = {"margin": 0.1, "contrast_anchors": False, "contrast_positives": False}
     theirs = losses.GISTEmbedLoss(Given(), Given("guide"), 0.05, **rest)
     given = [{"sentence_embedding": column, "guide": guide[:, i]} for i, column in enumerate(outputs)]
-    ours = make("in_batch", {}, guide_margin=0.1)
+    ours = make("in_batch", {}, **options)
     same(ours(outputs, {"texts": TEXTS[:, :columns], "guide": guide}), theirs(given, torch.zeros(SIZE)))
 
 
