@@ -13,6 +13,7 @@ def mix(
 ) -> Ints:
     """Return the dataset of every step of an epoch; `sizes` says how many batches each has.
 
+    round_robin_shortest: in turn, until all of the smallest is seen.
     proportional: every batch of every dataset once, in random order.
     round_robin: in turn, until all of the largest is seen; smaller ones start again, in another order (`turns`).
     temperature: as many steps as there are batches, but dataset i has the weight size_i ** (1 / temperature): 1 is
@@ -52,6 +53,10 @@ def _round_robin(sizes: Ints, random: np.random.Generator, temperature: float) -
     return np.tile(np.arange(len(sizes)), int(sizes.max()))
 
 
+def _round_robin_shortest(sizes: Ints, random: np.random.Generator, temperature: float) -> Ints:
+    return np.tile(np.arange(len(sizes)), int(sizes.min()))
+
+
 def _temperature(sizes: Ints, random: np.random.Generator, temperature: float) -> Ints:
     powers = np.exp((np.log(sizes) - np.log(sizes.max())) / temperature)  # no overflow, however small the temperature
     exact = powers / powers.sum() * sizes.sum()
@@ -64,5 +69,6 @@ def _temperature(sizes: Ints, random: np.random.Generator, temperature: float) -
 MIXES: dict[str, Callable[[Ints, np.random.Generator, float], Ints]] = {
     "proportional": _proportional,
     "round_robin": _round_robin,
+    "round_robin_shortest": _round_robin_shortest,
     "temperature": _temperature,
 }

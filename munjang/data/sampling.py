@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import chain
+from typing import TypeAlias
 
 import numpy as np
 
@@ -25,12 +26,16 @@ class SamplerInput:
     size: int  # of a batch, in examples
     random: np.random.Generator
     lengths: Ints | None = None  # of each example's texts together, in tokens or characters
+    epoch: int = 0
+
+
+Sampler: TypeAlias = Callable[[SamplerInput], list[Ints]]
 
 
 def batches(
     examples: Examples,
     num_examples_per_batch: int,
-    kind: str = "random",
+    kind: str | Sampler = "random",
     seed: int = 0,
     epoch: int = 0,
     *,
@@ -40,14 +45,15 @@ def batches(
 
     Batches hold `num_examples_per_batch` rows, or fewer where the sampler's rule requires it.
     """
-    if kind not in SAMPLERS:
+    if isinstance(kind, str) and kind not in SAMPLERS:
         raise unknown("sampler", kind, SAMPLERS)
     if num_examples_per_batch < 1:
         raise InputError(f"A batch needs at least 1 example, not {num_examples_per_batch}")
     if lengths is not None and len(lengths) != len(examples):
         raise InputError(f"{examples.name}: {len(lengths)} lengths for {len(examples)} rows")
     random = np.random.default_rng([seed, epoch])
-    return SAMPLERS[kind](SamplerInput(examples, num_examples_per_batch, random, lengths))
+    sampler = SAMPLERS[kind] if isinstance(kind, str) else kind
+    return sampler(SamplerInput(examples, num_examples_per_batch, random, lengths, epoch))
 
 
 def rows_of_process(rows: Ints, rank: int, world_size: int) -> Ints:
@@ -220,7 +226,7 @@ def _cut(rows: Ints, size: int) -> list[Ints]:
     return [rows[start : start + size] for start in range(0, len(rows), size)]
 
 
-SAMPLERS: dict[str, Callable[[SamplerInput], list[Ints]]] = {
+SAMPLERS: dict[str, Sampler] = {
     "random": _random,
     "no_duplicates": _no_duplicates,
     "by_label": _by_label,

@@ -218,7 +218,7 @@ def _data(dataset: PreparedDataset) -> Iterator[str]:
     examples = dataset.batches.examples
     yield from (f"### {shown(name_of(dataset.name))}", "")
     yield f"- {len(examples):,} rows, hash `{examples.fingerprint}`"
-    objective, sampler = shown(dataset.objective_name), shown(dataset.sampler)
+    objective, sampler = shown(dataset.objective_name), shown(dataset.sampler_name)
     yield f"- objective {objective}, batches of {dataset.batch_size:,}, sampler {sampler}"
     if examples.labels is not None and examples.label_names:
         yield f"- labels: {', '.join(f'{at} {shown(name)}' for at, name in enumerate(examples.label_names[:20]))}"

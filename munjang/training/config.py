@@ -36,7 +36,7 @@ class TrainConfig:
     sampler: Literal["random", "no_duplicates", "by_label", "by_length", "in_order"] | None = option(
         "how examples are grouped into batches (default: the objective's choice)", None
     )
-    mixing: Literal["proportional", "round_robin", "temperature"] = option(
+    mixing: Literal["proportional", "round_robin", "round_robin_shortest", "temperature"] = option(
         "how batches of several datasets alternate", "proportional"
     )
     temperature: float = option("temperature of mixing: 1 is proportional, higher is more even", 2.0)

@@ -17,7 +17,7 @@ from munjang.data.examples import Examples
 from munjang.data.files import replacing
 from munjang.data.mixing import mix, turns
 from munjang.data.reading import drop_overlap, read_examples
-from munjang.data.sampling import batches, shortage
+from munjang.data.sampling import Sampler, batches, shortage
 from munjang.data.tokens import TokenTable
 from munjang.data.vectors import VectorBlock, write_npy
 from munjang.errors import InputError, unknown
@@ -35,17 +35,26 @@ READ_OPTIONS = tuple(name for name in inspect.signature(read_examples).parameter
 
 @dataclass(frozen=True, kw_only=True)
 class Dataset:
-    """Examples and the objective that learns from them. `reading` holds options of `read_examples`: score_range, ..."""
+    """Examples and the objective that learns from them. `reading` holds options of `read_examples`: score_range, ...
+
+    The objective may be a ready one, the sampler a function as in data/sampling.py, and teacher and guide may be their
+    vectors of the texts, [N, columns, D].
+    """
 
     data: str | Path | Examples | Sequence[str]
-    objective: str = "classification"
+    objective: str | Objective = "classification"
     options: Mapping[str, Any] = field(default_factory=dict)  # of the objective
     reading: Mapping[str, Any] = field(default_factory=dict)
     batch_size: int | None = None
-    sampler: str | None = None
+    sampler: str | Sampler | None = None
     prompts: tuple[str, ...] = ()  # in front of each column's texts
-    teacher: str | BiEncoder | CrossEncoder | None = None
-    guide: str | BiEncoder | None = None
+    teacher: str | BiEncoder | CrossEncoder | Floats | None = None
+    guide: str | BiEncoder | Floats | None = None
+
+    @property
+    def objective_name(self) -> str:
+        """Return the name in OBJECTIVES, or that of the class."""
+        return self.objective if isinstance(self.objective, str) else type(self.objective).__name__
 
 
 @dataclass(frozen=True)
@@ -57,8 +66,13 @@ class PreparedDataset:
     objective: Objective
     batches: Batches
     batch_size: int
-    sampler: str
+    sampler: str | Sampler
     settings: Mapping[str, Any] = field(default_factory=dict)  # the rest of what decides the result
+
+    @property
+    def sampler_name(self) -> str:
+        """Return the name of the sampler, or of the function."""
+        return self.sampler if isinstance(self.sampler, str) else getattr(self.sampler, "__name__", "custom")
 
     def epoch(self, seed: int, epoch: int) -> list[Ints]:
         """Return the rows of each batch of an epoch."""
@@ -87,9 +101,7 @@ class Draw:
 
 def prepare(dataset: Dataset, trainee: Trainee, config: TrainConfig, cache: Path | None) -> PreparedDataset:
     """Read, check and tokenize a dataset, and build its objective."""
-    if dataset.objective not in OBJECTIVES:
-        make(dataset.objective, {})  # which says what there is
-    _check_kind(dataset.objective, OBJECTIVES[dataset.objective], trainee)
+    _check_kind(dataset.objective_name, _declared(dataset), trainee)
     examples = read(dataset, config.evaluate if config.avoid is None else config.avoid)
     if not len(examples):
         raise InputError(f"{examples.name} has no rows.")
@@ -101,19 +113,19 @@ def prepare(dataset: Dataset, trainee: Trainee, config: TrainConfig, cache: Path
             actual = f"{examples.labels.dtype}, the lowest is {examples.labels.min()}"
             raise InputError(f"{examples.name}: labels are whole numbers from 0; these are {actual}.")
         facts["num_labels"] = max(len(examples.label_names), int(examples.labels.max()) + 1)
-    if dataset.teacher is not None:
+    if isinstance(dataset.teacher, np.ndarray):
+        vectors["teacher"], facts["teacher_width"] = dataset.teacher, dataset.teacher.shape[-1]
+    elif dataset.teacher is not None:
         teacher = _teacher(dataset, trainee.device)
         if isinstance(teacher, CrossEncoder):
             examples = candidate_scores(teacher, examples)
         else:
             vectors["teacher"], fingerprints["teacher"] = vectors_of(teacher, examples, cache), teacher.fingerprint
             facts["teacher_width"] = teacher.dimension
-    torch.manual_seed(seed_of(config.seed))  # of the objective's own parameters
-    try:
-        objective = make(dataset.objective, facts, **dataset.options)
-    except TypeError as error:
-        raise InputError(f"The options of {dataset.objective}, {dict(dataset.options)}, don't fit: {error}.") from None
-    if dataset.guide is not None:
+    objective = _objective(dataset, facts, config.seed)
+    if isinstance(dataset.guide, np.ndarray):
+        vectors["guide"] = dataset.guide
+    elif dataset.guide is not None:
         guide = _guide(dataset, objective, trainee.device)
         vectors["guide"] = vectors_of(guide, examples, cache, normalize=True)
         fingerprints["guide"] = guide.fingerprint
@@ -125,7 +137,7 @@ def prepare(dataset: Dataset, trainee: Trainee, config: TrainConfig, cache: Path
             raise InputError("adaptive_layers is for encoders that Munjang computes itself, layer by layer.")
         objective = wrap("adaptive_layers", objective, facts)
     _check_labels(examples, objective, trainee)
-    _check_scores(examples, dataset.objective, objective)
+    _check_scores(examples, dataset.objective_name, objective)
     prompts = dataset.prompts or ("",) * len(examples.texts)
     if len(prompts) != len(examples.texts):
         raise InputError(f"{examples.name} has {len(examples.texts)} text columns, but {len(prompts)} prompts.")
@@ -138,11 +150,11 @@ def prepare(dataset: Dataset, trainee: Trainee, config: TrainConfig, cache: Path
     made = Batches(examples, tables, objective, trainee.tokenizer, trainee.pad_id, vectors, skips)
     sampler = dataset.sampler or config.sampler or objective.sampler
     size = config.batch_size if dataset.batch_size is None else dataset.batch_size
-    _check_batch_rows(examples, dataset.objective, objective, size)
+    _check_batch_rows(examples, dataset.objective_name, objective, size)
     if sampler == "no_duplicates" and (note := shortage(made.numbers, size)) is not None:
         made.examples = examples.noted(note)
     settings = {"options": dict(dataset.options), "prompts": list(prompts), **fingerprints}
-    return PreparedDataset(examples.name, dataset.objective, objective, made, size, sampler, settings)
+    return PreparedDataset(examples.name, dataset.objective_name, objective, made, size, sampler, settings)
 
 
 def prepare_all(
@@ -188,7 +200,7 @@ def read(dataset: Dataset, avoid: Sequence[str]) -> Examples:
     """Read a dataset's examples, without those that share a sentence with the files to evaluate on."""
     examples = dataset.data
     if not isinstance(examples, Examples):
-        kind = OBJECTIVES[dataset.objective]
+        kind = _declared(dataset)
         extras = (dataset.options.get("target"), *kind.extras)  # some objectives can do with either
         wanted = [name for name in extras if name in TARGETS and dataset.teacher is None]  # else it says them
         for name in dataset.reading:
@@ -200,7 +212,28 @@ def read(dataset: Dataset, avoid: Sequence[str]) -> Examples:
     return drop_overlap(examples, [read_examples(path) for path in files]) if files else examples
 
 
-def _check_kind(name: str, kind: type[Objective], trainee: Trainee) -> None:
+def _declared(dataset: Dataset) -> type[Objective] | Objective:
+    """Return what declares the needs of a dataset's objective: its class, or the ready objective itself."""
+    if isinstance(dataset.objective, Objective):
+        return dataset.objective
+    if dataset.objective not in OBJECTIVES:
+        make(dataset.objective, {})  # which says what there is
+    return OBJECTIVES[dataset.objective]
+
+
+def _objective(dataset: Dataset, facts: Mapping[str, Any], seed: int) -> Objective:
+    if isinstance(dataset.objective, Objective):
+        if dataset.options:
+            raise InputError(f"options are for an objective by its name; this {dataset.objective_name} has its own.")
+        return dataset.objective
+    torch.manual_seed(seed_of(seed))  # of the objective's own parameters
+    try:
+        return make(dataset.objective, facts, **dataset.options)
+    except TypeError as error:
+        raise InputError(f"The options of {dataset.objective}, {dict(dataset.options)}, don't fit: {error}.") from None
+
+
+def _check_kind(name: str, kind: type[Objective] | Objective, trainee: Trainee) -> None:
     is_cross = kind.needs == "logits"
     if is_cross != trainee.is_cross:
         model, wanted = ("cross-encoder", "bi-encoder") if trainee.is_cross else ("bi-encoder", "cross-encoder")
@@ -248,13 +281,15 @@ def _check_scores(examples: Examples, name: str, objective: Objective) -> None:
 def _teacher(dataset: Dataset, device: torch.device) -> BiEncoder | CrossEncoder:
     """Load the teacher, if this objective can learn from one of its kind."""
     assert dataset.teacher is not None
+    assert not isinstance(dataset.teacher, np.ndarray)
     teacher = _load(dataset.teacher, device)
     is_cross = isinstance(teacher, CrossEncoder)
     wanted = "scores" if is_cross else "teacher"
-    if wanted not in OBJECTIVES[dataset.objective].extras:
+    if wanted not in _declared(dataset).extras:
         fitting = sorted(name for name, kind in OBJECTIVES.items() if wanted in kind.extras)
         given = "cross-encoder, which gives scores" if is_cross else "bi-encoder, which gives vectors"
-        raise InputError(f"The teacher is a {given}; {dataset.objective} takes none. Choose from {', '.join(fitting)}.")
+        name = dataset.objective_name
+        raise InputError(f"The teacher is a {given}; {name} takes none. Choose from {', '.join(fitting)}.")
     if isinstance(teacher, CrossEncoder) and teacher.num_labels != 1:
         raise InputError(f"The teacher has {teacher.num_labels} labels; one that gives a single score is wanted.")
     return teacher
@@ -262,8 +297,9 @@ def _teacher(dataset: Dataset, device: torch.device) -> BiEncoder | CrossEncoder
 
 def _guide(dataset: Dataset, objective: Objective, device: torch.device) -> BiEncoder:
     assert dataset.guide is not None
+    assert not isinstance(dataset.guide, np.ndarray)
     if "guide" not in objective.extras:
-        raise InputError(f"{dataset.objective} takes no guide here; in_batch does with the option guide_margin.")
+        raise InputError(f"{dataset.objective_name} takes no guide here; in_batch does with the option guide_margin.")
     guide = _load(dataset.guide, device)
     if not isinstance(guide, BiEncoder):
         raise InputError("The guide has to be a bi-encoder; this is a cross-encoder.")

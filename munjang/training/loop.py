@@ -19,7 +19,7 @@ from munjang.progress import Progress
 from munjang.training.config import TrainConfig
 from munjang.training.datasets import Draw, PreparedDataset, draws
 from munjang.training.micro_batches import SplitBatch, split
-from munjang.training.optimizer import Average, Optimizer, rate_at
+from munjang.training.optimizer import Average, Optimizer
 from munjang.training.process_group import ProcessGroup
 from munjang.training.run import Run
 from munjang.training.step import Gradients, PartialGradient, Step
@@ -72,6 +72,7 @@ class Loop:
         self.evaluate: Evaluate | None = None
         self.best_weights: dict[str, Tensor] | None = None
         self.on_log: Callable[[dict[str, Any]], None] = lambda line: None
+        self.on_update: Callable[[], None] = lambda: None  # called after every update
         self._pending: deque[tuple[int, list[Draw], Callable[[], float]]] = deque()
         self._clock, self._seen = time.monotonic(), 0
 
@@ -91,6 +92,7 @@ class Loop:
                 bar.advance(len(drawn))
                 if at.recent:
                     bar.label = f"training, loss {at.recent[-1]:.4f}, batches"
+                self.on_update()
                 is_last = at.update == self.num_updates
                 is_evaluated = self.evaluate is not None and (at.update % evaluate_every == 0 or is_last)
                 if is_evaluated or is_last or at.update % save_every == 0:
@@ -186,7 +188,7 @@ class Loop:
         is_separable = self.datasets[draw.dataset].objective.is_separable
         return split(batch.batch, is_separable, self.at.batch_tokens, self.processes.device)
 
-    def _settle(self, keep: int) -> None:
+    def _settle(self, keep: int, logs: bool = True) -> None:
         """Read the losses that are due; one that is not finite ends the run before anything is saved."""
         while len(self._pending) > keep:
             update, drawn, value = self._pending.popleft()
@@ -202,8 +204,14 @@ class Loop:
                     "Look at those rows (counted from 0), lower the learning rate or set clip."
                 )
             self.at.recent.append(loss)
-            if update % self.config.log_every == 0 or update == self.num_updates:
+            if logs and (update % self.config.log_every == 0 or update == self.num_updates):
                 self._log(update)
+
+    def take_losses(self) -> list[float]:
+        """Return the losses since the last call instead of logging them; for a log of one's own."""
+        self._settle(keep=0, logs=False)
+        losses, self.at.recent = self.at.recent, []
+        return losses
 
     def _check_weights(self) -> None:
         """Refuse to save weights that are not finite: a finite loss may have an infinite gradient."""
@@ -225,7 +233,7 @@ class Loop:
             "step": update,
             "epoch": self.at.epoch,
             "loss": sum(losses) / len(losses),
-            "learning_rate": rate_at(update - 1, self.num_updates, self.config) * self.config.learning_rate,
+            "learning_rate": self.optimizer.rate_at(update - 1, self.num_updates) * self.config.learning_rate,
             "examples_per_s": self._seen / max(now - self._clock, 1e-9),
         }
         self._clock, self._seen = now, 0
@@ -260,15 +268,18 @@ class Loop:
         return self.trainee.weights() if self.average is None else self.average.weights
 
     def _save(self) -> None:
-        if self.run is None or not self.processes.is_main:
-            return
+        if self.run is not None and self.processes.is_main:
+            self.run.save(self.at.update, *self.state())
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Return everything that `restore` needs to go on from here."""
         tensors = {f"network.{name}": value for name, value in self.trainee.weights().items()}
         for at, dataset in enumerate(self.datasets):
             tensors |= {f"objectives.{at}.{name}": value for name, value in dataset.objective.state_dict().items()}
         tensors |= {f"adam.{name}": value for name, value in self.optimizer.state().items()}
         if self.average is not None:
             tensors |= {f"average.{name}": value for name, value in self.average.weights.items()}
-        self.run.save(self.at.update, tensors, asdict(self.at))
+        return tensors, asdict(self.at)
 
     def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
         """Load a checkpoint."""

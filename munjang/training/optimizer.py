@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -41,6 +42,9 @@ class Optimizer:
 
     def __init__(self, network: nn.Module, objectives: Sequence[nn.Module], config: TrainConfig) -> None:
         self.config = config
+        self.norm: Tensor | None = None  # of the last gradient, where it is clipped
+        # of an update and the number of updates, as a fraction of the peak
+        self.rate_at: Callable[[int, int], float] = partial(rate_at, config=config)
         self.named: Named = [(f"network.{name}", p) for name, p in network.named_parameters() if p.requires_grad]
         for place, objective in enumerate(objectives):
             self.named += [(f"objectives.{place}.{name}", p) for name, p in objective.named_parameters()]
@@ -67,8 +71,8 @@ class Optimizer:
     def update(self, step: int, num_steps: int) -> None:
         """Update the parameters, and clear the gradients."""
         if self.config.clip is not None:
-            nn.utils.clip_grad_norm_([p for _, p in self.named], self.config.clip, foreach=True)
-        fraction = rate_at(step, num_steps, self.config)
+            self.norm = nn.utils.clip_grad_norm_([p for _, p in self.named], self.config.clip, foreach=True)
+        fraction = self.rate_at(step, num_steps)
         for group in self.adam.param_groups:
             group["lr"] = group["peak_rate"] * fraction
         self.adam.step()

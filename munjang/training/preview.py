@@ -33,7 +33,7 @@ def preview(model: Holder, datasets: Sequence[Dataset], config: TrainConfig) -> 
             lines.append(
                 "  labels: " + ", ".join(f"{name} {count:,}" for name, count in zip(names, counts, strict=False))
             )
-        lines.append(f"  batches of {dataset.batch_size}, sampler {dataset.sampler}")
+        lines.append(f"  batches of {dataset.batch_size}, sampler {dataset.sampler_name}")
     per_epoch = num_draws(prepared, config) / config.accumulate
     updates = config.max_steps or max(math.ceil(config.epochs * per_epoch), 1)
     lines.append(f"{updates:,} updates ({config.epochs:g} epochs), highest rate {config.learning_rate:g}")

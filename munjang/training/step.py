@@ -97,6 +97,16 @@ class Step:
         whole = size if isinstance(size, Tensor) else torch.full((), float(size), device=loss.device)
         return loss.detach() * fraction, whole * fraction
 
+    @torch.no_grad()
+    def loss(self, batch: SplitBatch, objective: Objective) -> float:
+        """Return the loss of a batch of one process without dropout and without gradients."""
+        was_training, _ = self.network.training, self.network.eval()
+        rows = [self._outputs(place, part, objective.needs) for place, part in enumerate(batch.micro_batches)]
+        self.network.train(was_training)
+        outputs = torch.chunk(torch.cat(rows)[batch.order_of], batch.batch.num_sequences)
+        assert batch.known is not None
+        return float(objective(outputs, self._with_words(objective, batch.known)))
+
     def together(self, number: int, batches: Sequence[tuple[SplitBatch, Objective]], weight: float) -> Tensor:
         """Add the gradient of the weighted mean losses of several batches of one micro-batch each, in one pass.
 

@@ -46,6 +46,7 @@ def train(
     config: TrainConfig | None = ...,
     options: Mapping[str, Any] | None = ...,
     reading: Mapping[str, Any] | None = ...,
+    watch: Callable[[Loop], None] | None = ...,
 ) -> BiEncoder: ...
 @overload
 def train(
@@ -55,6 +56,7 @@ def train(
     config: TrainConfig | None = ...,
     options: Mapping[str, Any] | None = ...,
     reading: Mapping[str, Any] | None = ...,
+    watch: Callable[[Loop], None] | None = ...,
 ) -> CrossEncoder: ...
 @overload
 def train(
@@ -64,6 +66,7 @@ def train(
     config: TrainConfig | None = ...,
     options: Mapping[str, Any] | None = ...,
     reading: Mapping[str, Any] | None = ...,
+    watch: Callable[[Loop], None] | None = ...,
 ) -> Holder: ...
 def train(
     model: Holder | str | os.PathLike[str],
@@ -72,12 +75,14 @@ def train(
     config: TrainConfig | None = None,
     options: Mapping[str, Any] | None = None,
     reading: Mapping[str, Any] | None = None,
+    watch: Callable[[Loop], None] | None = None,
 ) -> Holder:
     """Train a bi-encoder or cross-encoder in place, and return it.
 
     `data` is a file, ready Examples, or a list of Dataset, each with an objective of its own. `options` are those of
     the objective (margin=1.0), `reading` those of the file (score_range=(0, 5)). With `config.output` the model, a
-    report and the checkpoints to resume from are written there.
+    report and the checkpoints to resume from are written there. `watch` is given the loop before its first update, to
+    set `on_update` and `on_log`.
     """
     config = config or TrainConfig()
     datasets = _datasets(data, objective, options, reading)
@@ -88,7 +93,7 @@ def train(
     devices = [processes.device] if processes.device.type == "cuda" else []
     folder = Run(output) if holds_folder and output is not None else nullcontext()
     with folder as run, torch.random.fork_rng(devices), tuning.paused():
-        _train(holder, datasets, config, processes, run, output)
+        _train(holder, datasets, config, processes, run, output, watch)
     return holder
 
 
@@ -99,6 +104,7 @@ def _train(
     processes: ProcessGroup,
     run: Run | None,
     output: Path | None,
+    watch: Callable[[Loop], None] | None,
 ) -> None:
     if run is not None:
         run.expect(config.resume)
@@ -120,6 +126,8 @@ def _train(
     if config.evaluate:
         loop.evaluate = lambda snapshot: _evaluate(snapshot, config.evaluate)
     _begin(loop, run, _settings(holder, prepared, config, num_updates, processes.world_size), config, processes)
+    if watch is not None:
+        watch(loop)
     loop(
         config.evaluate_every or max(round(per_epoch), 1),
         config.save_every or max(num_updates // 20, 1),
@@ -173,7 +181,7 @@ def _settings(
                 "hash": dataset.batches.examples.fingerprint,
                 "objective": dataset.objective_name,
                 "batch_size": dataset.batch_size,
-                "sampler": dataset.sampler,
+                "sampler": dataset.sampler_name,
                 **dataset.settings,
                 "head": {name: list(value.shape) for name, value in dataset.objective.state_dict().items()},
             }

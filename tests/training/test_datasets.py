@@ -1,5 +1,6 @@
 """Datasets made ready, and the order in which their batches are drawn: the same from any place."""
 
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,15 @@ import pytest
 import torch
 
 from munjang.bi_encoder import BiEncoder
+from munjang.data.sampling import SamplerInput
+from munjang.errors import InputError
+from munjang.objectives import make
 from munjang.training.config import TrainConfig
 from munjang.training.datasets import Dataset, PreparedDataset, draws, num_draws, prepare, read
+from munjang.training.loop import Loop
+from munjang.training.train import train
 from munjang.training.trainee import Trainee
+from munjang.types import Ints
 from tests.training.made import examples, sentences
 from tests.training.runs import pairs, quiet, write_tsv
 
@@ -127,3 +134,28 @@ def test_rows_of_evaluation_files_are_dropped(tmp_path: Path) -> None:
     assert kept.texts[0] == [text for row, text in enumerate(rows.texts[0]) if row != 2]
     assert "1 of 6 rows dropped" in kept.notes[-1]
     assert np.array_equal(read(Dataset(data=rows, objective="in_batch"), ()).texts, rows.texts)
+
+
+def test_a_ready_objective_vectors_and_a_sampler_of_ones_own(tiny_bert: Path) -> None:
+    """The same loss as by name, of the rows that the sampler gives."""
+    rows, model = examples(6), BiEncoder.load(tiny_bert, "cpu")
+    teacher = np.random.default_rng(0).normal(size=(6, 2, model.width)).astype(np.float32)
+
+    def halves(source: SamplerInput) -> list[Ints]:
+        return [np.arange(3) + source.epoch, np.arange(3, 6) - source.epoch]
+
+    facts = {"width": model.width, "teacher_width": model.width}
+    ready = make("embedding_mse", facts, target="own")
+    losses: list[float] = []
+
+    def watch(loop: Loop) -> None:
+        loop.on_update = lambda: losses.extend(loop.take_losses())
+
+    dataset = Dataset(data=rows, objective=ready, teacher=teacher, sampler=halves)
+    config = quiet(epochs=2, dropout=0.0, learning_rate=0.0, log_every=100)
+    train(model, [dataset], config=config, watch=watch)
+    vectors = np.stack([model.encode(column) for column in rows.texts], axis=1)
+    wanted = [((vectors - teacher)[at] ** 2).mean() for at in ([0, 1, 2], [3, 4, 5], [1, 2, 3], [2, 3, 4])]
+    assert losses == pytest.approx(wanted, rel=1e-5)
+    with pytest.raises(InputError, match="options are for an objective by its name; this EmbeddingMSE has its own"):
+        train(model, [replace(dataset, options={"target": "first"})], config=config)

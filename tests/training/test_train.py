@@ -113,7 +113,10 @@ def test_simcse_from_a_file_of_texts(model: BiEncoder, tmp_path: Path) -> None:
     assert changed(before, weights(model))
 
 
-@pytest.mark.parametrize(("mixing", "updates"), [("proportional", 7), ("round_robin", 8), ("temperature", 7)])
+@pytest.mark.parametrize(
+    ("mixing", "updates"),
+    [("proportional", 7), ("round_robin", 8), ("round_robin_shortest", 6), ("temperature", 7)],
+)
 def test_two_datasets(model: BiEncoder, tmp_path: Path, mixing: str, updates: int) -> None:
     """12 rows by 3 are 4 batches, 9 rows by 3 are 3: an epoch has all of them, or the larger one twice in turn."""
     datasets = [
