@@ -45,7 +45,7 @@ class CorpusOptions(RunOptions):
         "use these vectors of the texts, from `munjang encode -o x.npy`, instead of a model", default=None
     )
     column: str | None = option("text column (default: recognized by name)", default=None)
-    format: Literal["txt", "csv", "tsv", "jsonl", "parquet"] | None = option(
+    format: Literal["txt", "csv", "tsv", "json", "jsonl", "parquet"] | None = option(
         "input format (default: by suffix)", default=None
     )
 

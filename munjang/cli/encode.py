@@ -43,7 +43,7 @@ class Options:
     output: str = option("output file: .npy, .parquet or .jsonl", short="-o")
     model: str | None = option("folder or Hub name of the model (default: the bundled one)", default=None, short="-m")
     column: str | None = option("text column (default: recognized by name)", default=None)
-    format: Literal["txt", "csv", "tsv", "jsonl", "parquet"] | None = option(
+    format: Literal["txt", "csv", "tsv", "json", "jsonl", "parquet"] | None = option(
         "input format (default: by suffix)", default=None
     )
     prompt: str | None = option("put this before every text", default=None, one_of="prompt")

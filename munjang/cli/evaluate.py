@@ -40,7 +40,8 @@ class Options:
         metavar="MODEL",
     )
     data: tuple[str, ...] = option(
-        "tables (.tsv .csv .jsonl .parquet, also with .xz .gz .bz2), or folders with corpus, queries and qrels",
+        "tables (.tsv .csv .json .jsonl .parquet, also with .xz .gz .bz2), published files as they are, or folders "
+        "with corpus, queries and qrels",
         metavar="FILE",
     )
     kind: str | None = option(
@@ -52,10 +53,10 @@ class Options:
     score: str | None = option("score column (default: recognized by name)", default=None)
     labels: tuple[str, ...] = option("names of the classes, in the model's order", default=(), metavar="NAME")
     score_range: tuple[float, float] | None = option("lowest and highest score (default: from the data)", default=None)
-    format: Literal["csv", "tsv", "jsonl", "parquet"] | None = option(
+    format: Literal["csv", "tsv", "json", "jsonl", "parquet"] | None = option(
         "format of the tables (default: by suffix)", default=None
     )
-    split: str = option("split of a folder with qrels/SPLIT.tsv", default="test")
+    split: str = option("split to measure, of a folder or a table that has several", default="test")
     max_rows: int | None = option("read at most this many rows, or queries of a retrieval folder", default=None)
     train: str | None = option(
         "file to train the classifier on: for classification, and for nli of a bi-encoder", default=None
@@ -195,6 +196,9 @@ def _print_plan(options: Options, prepared: list[tuple[str, str, Any]]) -> None:
         mains = dict.fromkeys(KINDS[kind].main.values())
         rows.append([name, kind, f"{len(data):,}", " or ".join(mains)])
     print(aligned(rows))
+    for name, _, data in prepared:
+        for note in dict.fromkeys(getattr(data, "notes", ())):
+            print(f"{name}: {note}")
     print(f"models: {', '.join(options.models)}; nothing was measured (--dry-run)")
 
 

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Literal
 from munjang.cli.options import option
 from munjang.data.columns import choose_texts
 from munjang.data.files import label
-from munjang.data.tables import Broken, place, read_rows
+from munjang.data.rows import Broken
+from munjang.data.tables import place, read_rows
 from munjang.errors import InputError
 
 if TYPE_CHECKING:  # torch stays out of --help

@@ -36,7 +36,7 @@ class Options:
     model: str | None = option("folder or Hub name of the model (default: the bundled one)", default=None, short="-m")
     file: str | None = option("score the pairs of this table instead: .tsv .csv .jsonl .parquet, or -", default=None)
     columns: tuple[str, str] | None = option("the two text columns (default: recognized by name)", default=None)
-    format: Literal["csv", "tsv", "jsonl", "parquet"] | None = option(
+    format: Literal["csv", "tsv", "json", "jsonl", "parquet"] | None = option(
         "format of the table (default: by suffix)", default=None
     )
     function: Literal["cosine", "dot", "euclidean", "manhattan"] | None = option(

@@ -13,7 +13,8 @@ from munjang.cli.corpus import CorpusOptions, check_outputs, corpus_vectors, rea
 from munjang.cli.options import option
 from munjang.data.columns import choose_text, found
 from munjang.data.files import label
-from munjang.data.tables import Broken, place, read_rows
+from munjang.data.rows import Broken
+from munjang.data.tables import place, read_rows
 from munjang.errors import InputError
 from munjang.tasks.topics.config import TopicConfig
 

@@ -29,7 +29,7 @@ DATASET_KEYS: dict[str, Any] = {
 }
 READING_KEYS: dict[str, Any] = {
     **dict.fromkeys(("texts", "labels", "score"), tuple[str, ...]),
-    **dict.fromkeys(("label", "format"), str),
+    **dict.fromkeys(("label", "format", "split"), str),
     "score_range": tuple[float, float],
     "max_rows": int,
 }
@@ -58,10 +58,11 @@ class Options(TrainConfig):
     label: str | None = option("label column", default=None)
     labels: tuple[str, ...] = option("names of the labels, in the order of their numbers", default=())
     score: str | None = option("score column", default=None)
-    format: Literal["txt", "csv", "tsv", "jsonl", "parquet"] | None = option(
+    format: Literal["txt", "csv", "tsv", "json", "jsonl", "parquet"] | None = option(
         "format of the files (default: by suffix)", default=None
     )
     score_range: tuple[float, float] | None = option("lowest and highest score (default: from the data)", default=None)
+    split: str = option("split to train on, of a folder or a table that has several", default="train")
     max_rows: int | None = option("read at most this many rows", default=None)
     prompts: tuple[str, ...] = option("put these before the texts, one per column", default=())
     teacher: str | None = option("model to learn vectors or scores from", default=None)
@@ -183,6 +184,7 @@ def reading_of(options: Options) -> dict[str, Any]:
         "score_range": options.score_range,
         "max_rows": options.max_rows,
         "format": options.format,
+        "split": options.split,
     }
     return {name: value for name, value in values.items() if value is not None}
 

@@ -9,6 +9,17 @@ TEXT_COLUMNS = (
     *("text", "texts", "sentence", "sentences", "content", "body", "passage", "document", "question", "query"),
     *("문장", "텍스트", "내용", "본문", "문서", "질문", "질의"),
 )
+# Codes and names of languages, by which columns and files are called
+LANGUAGES = frozenset(
+    (
+        *("en", "ko", "ja", "zh", "de", "fr", "es", "it", "pt", "ru", "ar", "hi", "vi", "th", "id", "tr", "pl", "nl"),
+        *("sv", "da", "fi", "no", "cs", "el", "he", "hu", "ro", "uk", "fa", "bg", "ms", "bn", "ur", "sw", "mn"),
+        *("eng", "kor", "jpn", "cmn", "zho", "deu", "fra", "spa", "ita", "por", "rus", "ara", "hin", "vie", "tha"),
+        *("english", "korean", "japanese", "chinese", "german", "french", "spanish"),
+        *("영어", "한국어", "일본어", "중국어"),
+    )
+)
+TRANSLATED_PAIRS = (("source", "target"), ("src", "tgt"), ("원문", "번역문"), ("원문", "번역"))
 ANCHORS = ("anchor", "query", "question", "기준", "질의", "질문")
 POSITIVES = ("positive", "pos", "긍정")
 PAIR_COLUMNS = (
@@ -16,9 +27,10 @@ PAIR_COLUMNS = (
     *(("text1", "text2"), ("text_1", "text_2"), ("text_a", "text_b")),
     *(("premise", "hypothesis"), ("query", "passage"), ("query", "document"), ("query", "answer")),
     *(("question", "answer"), ("question1", "question2"), ("question", "sentence"), ("question", "passage")),
-    *(("en", "ko"), ("english", "korean"), ("source", "target"), ("src", "tgt")),
+    *(("premise", "hypo"), ("en", "ko"), ("english", "korean"), ("영어", "한국어")),
+    *TRANSLATED_PAIRS,
     *(("문장1", "문장2"), ("전제", "가설"), ("질문", "답변"), ("질문", "답"), ("질문1", "질문2")),
-    *(("질의", "문서"), ("영어", "한국어"), ("원문", "번역문"), ("원문", "번역")),
+    ("질의", "문서"),
     *((anchor, positive) for anchor in ANCHORS for positive in POSITIVES),
 )
 # negative, negative_1, negative1, neg_1, hard_negative_1, 부정1
@@ -26,13 +38,15 @@ NEGATIVE = re.compile(r"(?:hard_)?(?:negative|neg)s?_?(\d*)|부정_?(\d*)")
 SCORE_OF = re.compile(r"(?:score|점수)_?(\d+)")  # of one candidate
 YES_NO_COLUMNS = ("is_duplicate", "is_answer", "is_paraphrase")  # 0 and 1: a class, and a score
 LABEL_COLUMNS = (
-    *("label", "labels", "gold_label", "entailment_judgment", "class", "category", *YES_NO_COLUMNS),
+    *("label", "labels", "gold_label", "entailment_judgment", "entailment_label", "class", "category", *YES_NO_COLUMNS),
     *("라벨", "레이블", "분류", "범주", "클래스"),
 )
 SCORE_COLUMNS = (
     *("score", "scores", "similarity", "similarity_score", "relevance", "relatedness_score", "teacher_scores"),
     *("점수", "유사도"),
 )
+SPLIT_COLUMNS = ("split", "semeval_set")
+MIN_WORDS_OF_A_TEXT = 3  # a column's name rarely has as many
 
 
 def choose_text(source: str, column: str | None, columns: list[str]) -> list[str]:
@@ -44,7 +58,9 @@ def choose_text(source: str, column: str | None, columns: list[str]) -> list[str
     if _is_one_column(columns):
         return columns
     why = "several could be the text" if known else "none is known to be the text"
-    raise InputError(f"{source}: which column? {why} of {_listed(columns)}; give --column (column=)")
+    raise InputError(
+        f"{source}: which column? {why} of {_listed(columns)}; give --column (column=){_header_hint(columns)}"
+    )
 
 
 def choose_pair(source: str, pair: tuple[str, str] | None, columns: list[str]) -> list[str]:
@@ -54,7 +70,9 @@ def choose_pair(source: str, pair: tuple[str, str] | None, columns: list[str]) -
     known = [pair for pair in PAIR_COLUMNS if set(pair) <= by_name.keys()]
     if len(known) == 1:
         return found(source, [by_name[name] for name in known[0]], columns)
-    raise InputError(f"{source}: which two columns of {_listed(columns)}? Give --columns (columns=)")
+    raise InputError(
+        f"{source}: which two columns of {_listed(columns)}? Give --columns (columns=){_header_hint(columns)}"
+    )
 
 
 def choose_texts(
@@ -66,6 +84,9 @@ def choose_texts(
         return found(source, list(names), columns)
     by_name = _by_name(columns)
     pairs = [pair for pair in PAIR_COLUMNS if set(pair) <= by_name.keys()]
+    languages = [name for name in by_name if name in LANGUAGES]
+    if len(languages) == 2 and not {frozenset(languages)} & {frozenset(pair) for pair in pairs}:
+        pairs.append((languages[0], languages[1]))
     negatives = _numbered(NEGATIVE, by_name)
     groups: list[tuple[str, ...]] = [(name,) for name in by_name if name in TEXT_COLUMNS]
     groups += pairs
@@ -74,6 +95,7 @@ def choose_texts(
     # question and answer are a pair, though question alone could be a text.
     widest = [group for group in fitting if not any(set(group) < set(other) for other in fitting)]
     if len(widest) == 1:
+        _refuse_third(source, widest[0], by_name)
         return found(source, [by_name[name] for name in widest[0]], columns)
     if not widest and least <= 1 and _is_one_column(columns):
         return columns
@@ -81,8 +103,44 @@ def choose_texts(
     why = f"these could be: {'; '.join(map(', '.join, widest or known))}" if known else "no telling names"
     raise InputError(
         f"{source}: which columns hold the texts ({counted(num_texts)} wanted)? Of {_listed(columns)}, {why}. "
-        "Give --texts (texts=), their names in order"
+        f"Give --texts (texts=), their names in order{_header_hint(columns)}"
     )
+
+
+def is_translated(names: Sequence[str]) -> bool:
+    """Tell whether the names of two columns say that one translates the other.
+
+    >>> is_translated(["en", "ko"]), is_translated(["sentence1", "sentence2"])
+    (True, False)
+    """
+    lower = tuple(name.strip().lower() for name in names)
+    return len(lower) == 2 and (set(lower) <= LANGUAGES or lower in TRANSLATED_PAIRS)
+
+
+def _refuse_third(source: str, chosen: Sequence[str], by_name: dict[str, str]) -> None:
+    """Refuse sentence1 and sentence2 where there is a sentence3: nobody knows what it is for."""
+    if len(chosen) != 2 or chosen[0][:-1] != chosen[1][:-1]:
+        return
+    third = chosen[1][:-1] + chr(ord(chosen[1][-1]) + 1)
+    if third in by_name:
+        raise InputError(
+            f"{source}: which columns hold the texts? There are {', '.join(chosen)} and {third}; "
+            "give --texts (texts=), their names in order: two for a pair, anchor, positive and negative for a triplet"
+        )
+
+
+def _header_hint(columns: list[str]) -> str:
+    """Say that the first row may be data, where it looks so."""
+    is_data = any(len(name.split()) >= MIN_WORDS_OF_A_TEXT or _is_number(name) for name in columns)
+    return ". The first line looks like a row, not like names of columns; add a line that names them" if is_data else ""
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def choose_label(source: str, name: str | None, columns: list[str]) -> list[str]:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from munjang.data.columns import choose_text
 from munjang.data.files import label, open_bytes
-from munjang.data.tables import Broken, format_of, place, read_rows
+from munjang.data.rows import Broken
+from munjang.data.tables import format_of, place, read_rows
 from munjang.errors import InputError, unknown
 
 Value = str | int | float | bool | None

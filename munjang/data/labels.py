@@ -13,7 +13,7 @@ from munjang.types import Ints
 Label: TypeAlias = int | float | str
 NLI = dict.fromkeys(("entailment", "e", "함의"), "entailment")
 NLI |= dict.fromkeys(("neutral", "n", "중립"), "neutral")
-NLI |= dict.fromkeys(("contradiction", "c", "모순"), "contradiction")
+NLI |= dict.fromkeys(("contradiction", "contradictory", "c", "모순"), "contradiction")
 NO_AGREEMENT = "-"  # SNLI: the annotators did not agree
 NUMBER = re.compile(r"[-+]?\d+(\.\d+)?")
 

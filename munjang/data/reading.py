@@ -1,19 +1,19 @@
 """Examples from files: every row is checked before the first one is used."""
 
 import unicodedata
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 
 import numpy as np
 
-from munjang.data.columns import choose_label, choose_scores, choose_texts, counted, found
+from munjang.data.columns import SPLIT_COLUMNS, choose_label, choose_scores, choose_texts, counted, found
 from munjang.data.examples import Examples
 from munjang.data.labels import Classes, number_classes
+from munjang.data.published.shape import SPLITS
+from munjang.data.rows import Broken
 from munjang.data.scores import as_list, read_candidates, read_lists, read_scores, scale
 from munjang.data.sources import Sources, Table, name_of, tables
-from munjang.data.tables import Broken
 from munjang.errors import InputError, unknown
 from munjang.types import Doubles
 
@@ -30,6 +30,7 @@ class Columns:
     score: str | Sequence[str] | None
     target: str | None
     num_texts: tuple[int, int | None]
+    split: str | None = None
 
 
 @dataclass
@@ -39,6 +40,7 @@ class Rows:
     texts: list[str] = field(default_factory=list)  # names
     label: list[str] = field(default_factory=list)
     scores: list[str] = field(default_factory=list)
+    split: list[str] = field(default_factory=list)  # only if one is wanted
     unused: list[str] = field(default_factory=list)
     values: list[list[object]] = field(default_factory=list)  # row by row
     where: list[int] = field(default_factory=list)
@@ -47,7 +49,13 @@ class Rows:
 
     @property
     def names(self) -> list[str]:
-        return [*self.texts, *self.label, *self.scores]
+        return [*self.texts, *self.label, *self.scores, *self.split]
+
+    def keep(self, kept: list[int]) -> None:
+        """Keep some rows, and what is known about them."""
+        self.problems = {new: self.problems[old] for new, old in enumerate(kept) if old in self.problems}
+        self.starts = [bisect_left(kept, start) for start in self.starts]
+        self.values, self.where = [self.values[row] for row in kept], [self.where[row] for row in kept]
 
     def column(self, at: int) -> list[object]:
         return [row[at] for row in self.values]
@@ -65,12 +73,14 @@ def read_examples(
     score_range: tuple[float, float] | None = None,
     format: str | None = None,
     max_rows: int | None = None,
+    split: str | None = None,
 ) -> Examples:
     """Read examples of a file, a folder, a list of files or `hub:owner/name`; columns are found by name if not given.
 
     `target` says what is wanted beside the texts: "labels", "scores" or None. Classes are numbered by their sorted
     names, or in the order of `labels`. Scores of pairs are scaled from `score_range` to 0..1; of several columns of
-    scores, or of a column of lists, one is each candidate's, and they stay as they are.
+    scores, or of a column of lists, one is each candidate's, and they stay as they are. `split` takes the rows of one
+    split ("train", "dev", "test") of a table with such a column, or of a folder whose files are named after them.
 
     `read_examples("snli-train.tsv.xz", target="labels").label_names` is `('contradiction', 'entailment', 'neutral')`.
     """
@@ -82,12 +92,20 @@ def read_examples(
         texts = [texts] if isinstance(texts, str) else list(texts)
         if not num_texts[0] <= len(texts) <= (num_texts[1] or len(texts)) or len(set(texts)) < len(texts):
             raise InputError(f"texts names {', '.join(texts)}; {counted(num_texts)} different columns are wanted")
-    found_tables = tables(source, format)
+    found_tables = tables(source, format, split)
     name = name_of(found_tables)
-    rows = _gather(found_tables, Columns(texts, label, score, target, num_texts), max_rows)
+    rows = _gather(found_tables, Columns(texts, label, score, target, num_texts, split), max_rows)
     if not rows.values:
         raise InputError(f"{name} has no rows")
-    notes = [f"columns not used: {', '.join(rows.unused)}"] if rows.unused else []
+    notes = list(dict.fromkeys(note for table in found_tables for note in table.notes))
+    notes += [f"columns not used: {', '.join(rows.unused)}"] if rows.unused else []
+    notes += _keep_split(name, rows, split, max_rows)
+    shapes = [table.shape for table in found_tables]
+    if all(shape is not None and shape.drops_blank for shape in shapes):
+        notes += _drop_blank(rows)
+    if score_range is None and rows.scores:
+        ranges = {None if shape is None else shape.score_range for shape in shapes}
+        score_range = ranges.pop() if len(ranges) == 1 else None
     columns = _check_texts(rows)
     classes = Classes(np.zeros(0, np.int64), ())
     if rows.label:
@@ -135,8 +153,9 @@ def _gather(found_tables: list[Table], wanted: Columns, max_rows: int | None) ->
             return found(name, rows.names, columns)
 
         rows.starts.append(len(rows.values))
-        room = None if max_rows is None else max_rows - len(rows.values)
-        for where, values in islice(table.read(choose), room):
+        for where, values in table.read(choose):
+            if max_rows is not None and len(rows.values) >= max_rows and not rows.split:
+                break
             if isinstance(values, Broken):
                 rows.problems[len(rows.values)] = values.reason
                 values = []
@@ -153,9 +172,39 @@ def _choose(name: str, wanted: Columns, columns: list[str], rows: Rows) -> None:
         rows.label = choose_label(name, wanted.label, columns)
     if wanted.target == "scores" or wanted.score is not None:
         rows.scores = choose_scores(name, wanted.score, columns)
+    if wanted.split is not None:
+        rows.split = [column for column in columns if column.strip().lower() in SPLIT_COLUMNS][:1]
     rows.unused = [column for column in columns if column not in rows.names]
     if len(set(rows.names)) < len(rows.names):
         raise InputError(f"{name}: a column can't be two things at once: {', '.join(rows.names)}")
+
+
+def _keep_split(name: str, rows: Rows, split: str | None, max_rows: int | None) -> list[str]:
+    """Keep the rows of one split, where a column has several; return a note of it."""
+    if not rows.split or split is None:
+        return []
+    at, total = len(rows.names) - 1, len(rows.values)
+    stated = [SPLITS.get(str(row[at]).strip().lower(), str(row[at])) for row in rows.values]
+    kept = [row for row, value in enumerate(stated) if value == split]
+    if not kept and len(set(stated)) > 1 and (split not in SPLITS or set(stated) <= {*SPLITS.values()}):
+        raise InputError(
+            f"{name}: the column {rows.split[0]!r} has the splits {', '.join(sorted(set(stated)))}, not {split!r}; "
+            "give one of them as --split (split=)"
+        )
+    if not kept or len(kept) == total:
+        rows.keep(list(range(min(total, total if max_rows is None else max_rows))))
+        return []
+    rows.keep(kept[:max_rows])
+    return [f"{len(kept):,} of {total:,} rows: those of the split {split}"]
+
+
+def _drop_blank(rows: Rows) -> list[str]:
+    """Drop rows without a text, which some published files have; return a note of it."""
+    is_blank = [any(not str(value or "").strip() for value in row[: len(rows.texts)]) for row in rows.values]
+    if not any(is_blank):
+        return []
+    rows.keep([row for row, blank in enumerate(is_blank) if not blank])
+    return [f"{sum(is_blank):,} rows dropped that have no text"]
 
 
 def _check_texts(rows: Rows) -> tuple[list[str], ...]:

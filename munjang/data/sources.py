@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -10,7 +10,9 @@ from typing import Any, TypeAlias
 
 from munjang.data.files import STDIN, label
 from munjang.data.labels import NO_AGREEMENT
-from munjang.data.tables import Choose, Row, format_of, place, read_rows
+from munjang.data.published import PUBLISHED, Shape, split_of
+from munjang.data.rows import Choose, Row
+from munjang.data.tables import format_of, place, read_rows
 from munjang.errors import InputError, MissingExtra
 
 HUB = "hub:"
@@ -25,24 +27,42 @@ class Table:
     name: str
     read: Callable[[Choose], Iterator[Row]]
     place: Callable[[int], str]  # what an error calls a row
+    shape: Shape | None = None  # of a published dataset
+    notes: tuple[str, ...] = ()
 
 
-def tables(source: Sources, format: str | None = None) -> list[Table]:
-    """List the tables of a source, in the order in which rows are numbered."""
+def tables(source: Sources, format: str | None = None, split: str | None = None) -> list[Table]:
+    """List the tables of a source, in the order in which rows are numbered.
+
+    Of a folder with files for training and for testing, `split` takes those of one split by their names.
+    """
     if not isinstance(source, (str, os.PathLike)):
         if not source:
             raise InputError("No data: the list of files is empty")
-        return [table for item in source for table in tables(item, format)]
+        return [table for item in source for table in tables(item, format, split)]
     if os.fspath(source).startswith(HUB):
         return [_hub(os.fspath(source))]
     if os.fspath(source) == STDIN or not Path(source).is_dir():
         if os.fspath(source) != STDIN and not Path(source).exists():
             raise InputError(f"{source}: no such file or folder; a dataset of the Hub is written {HUB}owner/name")
         return [_file(source, format)]
-    files = [path for path in sorted(Path(source).iterdir()) if path.is_file() and _is_table(path)]
+    files = _files(Path(source))
     if not files:
-        raise InputError(f"{source}: no tables in this folder (.csv, .tsv, .jsonl, .parquet, .txt, compressed or not)")
-    return [_file(path, format) for path in files]
+        raise InputError(
+            f"{source}: no tables in this folder (.csv, .tsv, .json, .jsonl, .parquet, .txt, compressed or not)"
+        )
+    chosen = [path for path in files if split_of(path) == split] if split is not None else files
+    if not chosen or len(chosen) == len(files):
+        return [_file(path, format) for path in files]
+    note = f"of the folder {source}, the files of the split {split}: {', '.join(path.name for path in chosen)}"
+    return [replace(_file(path, format), notes=(note,)) for path in chosen]
+
+
+def splits_of(source: Sources) -> set[str]:
+    """Return the splits that the names of a folder's files state; none for anything else."""
+    if not isinstance(source, (str, os.PathLike)) or not Path(source).is_dir():
+        return set()
+    return {split for path in _files(Path(source)) if (split := split_of(path)) is not None}
 
 
 def name_of(several: Sequence[Table]) -> str:
@@ -50,9 +70,30 @@ def name_of(several: Sequence[Table]) -> str:
     return several[0].name if len(several) == 1 else f"{several[0].name} and {len(several) - 1} more"
 
 
+def _files(folder: Path) -> list[Path]:
+    """Return the tables of a folder; of two files that are one dataset, the first."""
+    files: list[Path] = []
+    partners: set[Path] = set()
+    for path in sorted(folder.iterdir()):
+        if path.is_file() and path not in partners and _is_table(path):
+            files.append(path)
+            shape = PUBLISHED.get(format_of(path))
+            if shape is not None and shape.partner is not None:
+                partners.add(shape.partner(path))
+    return files
+
+
 def _file(path: str | os.PathLike[str], format: str | None) -> Table:
-    format_of(path, format)  # a name that doesn't tell is an error before anything is read
-    return Table(label(path), lambda choose: read_rows(path, choose, format), lambda where: place(path, where, format))
+    name = format_of(path, format)  # a name that doesn't tell is an error before anything is read
+    shape = PUBLISHED.get(name)
+    notes = () if shape is None else (f"read as a file of {shape.title}",)
+    return Table(
+        label(path),
+        lambda choose: read_rows(path, choose, format),
+        lambda where: place(path, where, format),
+        shape,
+        notes,
+    )
 
 
 def _is_table(path: Path) -> bool:

@@ -1,39 +1,29 @@
-"""Texts from tables, streamed: .txt .csv .tsv .jsonl .parquet, compressed or not, or standard input."""
+"""Texts from tables, streamed: .txt .csv .tsv .json .jsonl .parquet, compressed or not, or standard input."""
 
-import csv
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
 
 from munjang.data.columns import choose_pair, choose_text
 from munjang.data.files import COMPRESSIONS, STDIN, label, read_lines
+from munjang.data.published import PUBLISHED, shape_of
+from munjang.data.rows import (
+    Broken,
+    Choose,
+    Row,
+    Source,
+    csv_rows,
+    json_object,
+    json_rows,
+    json_values,
+    with_header,
+)
 from munjang.errors import InputError, MissingExtra, unknown
 
-Source: TypeAlias = str | os.PathLike[str]
-# From a table's columns, the ones that the caller wants.
-Choose: TypeAlias = Callable[[list[str]], list[str]]
-
-
-@dataclass(frozen=True)
-class Broken:
-    """A row that has no values, and why."""
-
-    reason: str
-
-
-# What a line of JSON holds; None where it is blank.
-Object: TypeAlias = dict[str, object] | Broken | None
-# Where it was (a line, or a row of a Parquet file) and the values of the chosen columns.
-Row: TypeAlias = tuple[int, list[object] | Broken]
-
-SUFFIXES = {".txt": "txt", ".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
-MAX_FIELD_CHARACTERS = (
-    1 << 24
-)  # characters of a CSV field; a quote that is never closed would read the whole file as one
+SUFFIXES = {f".{name}": name for name in ("txt", "csv", "tsv", "json", "jsonl", "parquet")} | {".ndjson": "jsonl"}
+NUMBERED_FROM_0 = ("parquet", "json", "klue-sts", "squad")  # rows that are no lines
 
 
 def read_texts(path: Source, column: str | None = None, format: str | None = None) -> Iterator[str]:
@@ -56,7 +46,10 @@ def read_pairs(
 
 
 def format_of(path: Source, format: str | None = None) -> str:
-    """Return the key of `READERS` for this path: as given, else by suffix; standard input is one text a line."""
+    """Return the key of `READERS` or `PUBLISHED` for this path: as given, else by its head, else by its suffix.
+
+    Standard input is one text a line.
+    """
     if format is not None:
         if format not in READERS:
             raise unknown("format", format, READERS)
@@ -65,6 +58,9 @@ def format_of(path: Source, format: str | None = None) -> str:
         return format
     if os.fspath(path) == STDIN:
         return "txt"
+    published = shape_of(path)
+    if published is not None:
+        return published
     name = Path(path)
     inner = Path(name.stem) if name.suffix.lower() in COMPRESSIONS else name
     found = SUFFIXES.get(inner.suffix.lower())
@@ -77,12 +73,16 @@ def format_of(path: Source, format: str | None = None) -> str:
 
 def read_rows(path: Source, choose: Choose, format: str | None = None) -> Iterator[Row]:
     """Yield the values of the chosen columns as they are, row by row; for a bad row, what is wrong."""
-    return READERS[format_of(path, format)](path, choose)
+    name = format_of(path, format)
+    if name in PUBLISHED:
+        return with_header(path, PUBLISHED[name].read(path), choose)
+    return READERS[name](path, choose)
 
 
 def place(path: Source, where: int, format: str | None = None) -> str:
     """Return the name of a row in errors."""
-    return f"{label(path)}, {'row (from 0)' if format_of(path, format) == 'parquet' else 'line'} {where}"
+    unit = "row (from 0)" if format_of(path, format) in NUMBERED_FROM_0 else "line"
+    return f"{label(path)}, {unit} {where}"
 
 
 def _checked(path: Source, choose: Choose, format: str | None) -> Iterator[tuple[int, list[str]]]:
@@ -120,73 +120,40 @@ def _read_csv(path: Source, choose: Choose) -> Iterator[Row]:
     return with_header(path, csv_rows(path, read_lines(path)), choose)
 
 
-def csv_rows(path: Source, lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
-    """Yield the fields of each row, which quotes may spread over several lines, and the line where it begins."""
-    # The limit is global and 131,072 characters by default: too few for a document.
-    csv.field_size_limit(max(csv.field_size_limit(), MAX_FIELD_CHARACTERS))
-    rows = csv.reader((line + "\n" for _, line in lines), strict=True)
-    first = 1
-    try:
-        for row in rows:
-            if row:  # a blank line is no row, as in pandas; an empty text is written ""
-                yield first, row
-            first = rows.line_num + 1
-    except csv.Error as error:
-        raise InputError(f"{label(path)}, line {first}: {error}; is a quote missing, or not doubled?") from None
-
-
-def with_header(path: Source, rows: Iterable[tuple[int, list[str]]], choose: Choose) -> Iterator[Row]:
-    """Yield the chosen columns of rows, the first of which names all of them."""
-    lines = iter(rows)
-    header = next(lines, None)
-    if header is None:
-        raise InputError(f"{label(path)} is empty; its first line must name the columns")
-    columns = header[1]
-    places = [columns.index(name) for name in choose(columns)]
-    for number, fields in lines:
-        if len(fields) != len(columns):
-            if fields == [""]:
-                continue  # a blank line can't be a row of several columns
-            yield number, Broken(f"{len(fields)} fields, but the header has {len(columns)} columns")
-        else:
-            yield number, [fields[place] for place in places]
-
-
 def _read_jsonl(path: Source, choose: Choose) -> Iterator[Row]:
     return json_rows(read_lines(path), choose)
 
 
-def json_object(line: str) -> Object:
-    """Parse a line of JSON; None for a blank one, which is not a row."""
-    if not line or line.isspace():
-        return None
+def _read_json(path: Source, choose: Choose) -> Iterator[Row]:
+    """Read a list of objects, alone or as the only list of an object; objects inside them become columns `a.b`.
+
+    A .json that has an object a line is read as .jsonl.
+    """
+    lines = list(read_lines(path))
     try:
-        row = json.loads(line)
+        whole = json.loads("\n".join(line for _, line in lines) or "[]")
     except (ValueError, RecursionError) as error:
-        return Broken(f"not JSON ({error}); repair or drop this line")
-    return row if isinstance(row, dict) else Broken(f'expected an object like {{"text": "..."}}, not {line:.40}')
-
-
-def json_rows(
-    lines: Iterable[tuple[int, str]], choose: Choose, parse: Callable[[str], Object] = json_object
-) -> Iterator[Row]:
-    """Yield the chosen columns of lines of JSON; the first object says what there is to choose from."""
+        first = next((json_object(line) for _, line in lines if line.strip()), None)
+        if isinstance(first, dict):
+            yield from json_rows(lines, choose)
+            return
+        raise InputError(f"{label(path)} is not valid JSON: {error}") from None
+    lists = [value for value in whole.values() if isinstance(value, list)] if isinstance(whole, dict) else [whole]
+    if isinstance(whole, dict) and not lists:
+        lists = [[whole]]
+    if len(lists) != 1 or not all(isinstance(item, dict) for item in lists[0]):
+        raise InputError(f'{label(path)} should be a list of objects, such as [{{"text": "..."}}, ...]')
     names: list[str] = []
-    for number, line in lines:
-        row = parse(line)
-        if isinstance(row, dict):
-            names = names or choose(list(row))
-            yield number, json_values(row, names)
-        elif row is not None:
-            yield number, row
+    for number, item in enumerate(map(_flat, lists[0])):
+        names = names or choose(list(item))
+        yield number, json_values(item, names)
 
 
-def json_values(row: dict[str, object], names: Sequence[str]) -> list[object] | Broken:
-    """Return the values of the columns, or what is wrong if the object lacks one."""
-    missing = [name for name in names if name not in row]
-    if missing:
-        return Broken(f"no {missing[0]!r}; it has {', '.join(row) or 'nothing'}"[:300])
-    return [row[name] for name in names]
+def _flat(item: dict[str, object]) -> dict[str, object]:
+    flat: dict[str, object] = {}
+    for name, value in item.items():
+        flat |= {f"{name}.{key}": each for key, each in value.items()} if isinstance(value, dict) else {name: value}
+    return flat
 
 
 def _read_parquet(path: Source, choose: Choose) -> Iterator[Row]:
@@ -211,6 +178,7 @@ READERS: dict[str, Callable[[Source, Choose], Iterator[Row]]] = {
     "txt": _read_txt,
     "csv": _read_csv,
     "tsv": _read_tsv,
+    "json": _read_json,
     "jsonl": _read_jsonl,
     "parquet": _read_parquet,
 }

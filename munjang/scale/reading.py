@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from munjang.data.tables import Broken, format_of, json_values
+from munjang.data.rows import Broken, json_values
+from munjang.data.tables import format_of
 from munjang.scale.addresses import located, shown
 from munjang.scale.sequential import not_utf8, object_of, rows_from_start
 from munjang.scale.shards import Choice, Shard, is_cut

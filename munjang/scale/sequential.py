@@ -4,18 +4,8 @@ import re
 from collections.abc import Iterator
 
 from munjang.data.files import read_lines
-from munjang.data.tables import (
-    Broken,
-    Choose,
-    Object,
-    Row,
-    csv_rows,
-    format_of,
-    json_object,
-    json_rows,
-    read_rows,
-    with_header,
-)
+from munjang.data.rows import Broken, Choose, Object, Row, csv_rows, json_object, json_rows, with_header
+from munjang.data.tables import format_of, read_rows
 
 STRAY_BYTE = re.compile("[\udc80-\udcff]")  # what surrogateescape makes of a byte that is not UTF-8
 
@@ -23,7 +13,7 @@ STRAY_BYTE = re.compile("[\udc80-\udcff]")  # what surrogateescape makes of a by
 def rows_from_start(path: str, choose: Choose, format: str | None = None) -> Iterator[Row]:
     """Read rows like `read_rows`, but continue after a line that is not valid UTF-8."""
     kind = format_of(path, format)
-    if kind == "parquet":
+    if kind not in ("txt", "csv", "tsv", "jsonl"):
         return read_rows(path, choose, format)
     if kind == "jsonl":
         return json_rows(_lines(path), choose, object_of)

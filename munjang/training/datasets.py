@@ -206,10 +206,11 @@ def read(dataset: Dataset, avoid: Sequence[str]) -> Examples:
         for name in dataset.reading:
             if name not in READ_OPTIONS:
                 raise unknown("option of reading", name, READ_OPTIONS)
-        reading = {"target": wanted[0] if wanted else None, "num_texts": kind.num_texts, **dataset.reading}
+        target = wanted[0] if wanted else None
+        reading: dict[str, Any] = {"target": target, "num_texts": kind.num_texts, "split": "train", **dataset.reading}
         examples = read_examples(examples, **reading)
     files = [path for path in avoid if Path(path).is_file()]
-    return drop_overlap(examples, [read_examples(path) for path in files]) if files else examples
+    return drop_overlap(examples, [read_examples(path, split="test") for path in files]) if files else examples
 
 
 def _declared(dataset: Dataset) -> type[Objective] | Objective:

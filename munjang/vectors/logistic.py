@@ -68,8 +68,11 @@ def fit(
 def fit_best(
     vectors_ND: Floats, labels_N: Ints, costs: Sequence[float] = COSTS, seed: int = 0
 ) -> tuple[Classifier, float]:
-    """Choose the cost by cross-validation on the training rows, as SentEval does, and train on all of them with it."""
-    if len(costs) > 1 and np.unique(labels_N, return_counts=True)[1].min() < 2:
+    """Choose the cost by cross-validation on the training rows, as SentEval does, and train on all of them with it.
+
+    The only row of a class is never held out.
+    """
+    if len(costs) > 1 and np.unique(labels_N, return_counts=True)[1].max() < 2:
         costs = (1.0,)  # nothing can be held out
     if len(costs) == 1:
         return fit(vectors_ND, labels_N, costs[0]), costs[0]
@@ -84,13 +87,18 @@ def fit_best(
 
 
 def _folds(labels_N: Ints, seed: int) -> Iterator[Bools]:
-    """Yield which rows are held out, fold by fold; every class is spread over the folds evenly."""
+    """Yield which rows are held out, fold by fold; every class is spread over the folds evenly.
+
+    The only row of a class is in no fold.
+    """
     random = np.random.default_rng(seed)
     shuffled = random.permutation(len(labels_N))
     by_class = shuffled[np.argsort(labels_N[shuffled], kind="stable")]
-    num_folds = min(NUM_FOLDS, int(np.unique(labels_N, return_counts=True)[1].min()))
-    fold_N = np.empty(len(labels_N), np.int64)
-    fold_N[by_class] = np.arange(len(labels_N)) % num_folds
+    _, class_N, sizes = np.unique(labels_N, return_inverse=True, return_counts=True)
+    num_folds = min(NUM_FOLDS, int(sizes.max()))
+    fold_N = np.full(len(labels_N), -1, np.int64)
+    spread = by_class[sizes[class_N[by_class]] > 1]
+    fold_N[spread] = np.arange(len(spread)) % num_folds
     for fold in range(num_folds if len(labels_N) <= MAX_ROWS_FOR_ALL_FOLDS else 1):
         yield fold_N == fold
 

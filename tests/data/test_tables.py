@@ -47,6 +47,7 @@ WRITTEN: dict[str, bytes] = {
     "csv": csv_bytes(["id", "text"], [[str(row), text] for row, text in enumerate(TEXTS)]),
     "tsv": "".join(f"{left}\t{right}\n" for left, right in [("id", "text"), *enumerate(TEXTS)]).encode(),
     "jsonl": "".join(json.dumps({"id": row, "text": text}) + "\n" for row, text in enumerate(TEXTS)).encode(),
+    "json": json.dumps([{"id": row, "text": text} for row, text in enumerate(TEXTS)], indent=1).encode(),
     "parquet": parquet_bytes({"id": list(range(len(TEXTS))), "text": list(TEXTS)}),
 }
 
@@ -124,6 +125,10 @@ def test_txt_rows(content: bytes, texts: list[str], tmp_path: Path) -> None:
         ("a.jsonl", b'{"text": "x"}\n\n  \n{"text": "\\ud800"}\n', ["x", "\ud800"]),
         ("a.jsonl", b"", []),
         ("a.ndjson", b'{"anything": "x"}', ["x"]),
+        ("a.json", b'{"data": [{"text": "x"}], "version": 1}', ["x"]),  # the only list of an object
+        ("a.json", b'{"text": "x"}\n{"text": "y"}\n', ["x", "y"]),  # an object a line
+        ("a.json", b'{"text": "x"}', ["x"]),
+        ("a.json", b'[{"text": "x", "labels": {"a": 1}}]', ["x"]),
     ],
 )
 def test_rows(name: str, content: bytes, texts: list[str], tmp_path: Path) -> None:
@@ -155,6 +160,15 @@ BAD = {
     "broken": ("a.jsonl", b'{"text": "x"}\n{"text": "x\n', "line 2: not JSON .*repair or drop"),
     "deep": ("a.jsonl", b"[" * 100_000, "line 1: not JSON"),
     "list": ("a.jsonl", b'["x"]\n', "line 1: expected an object like"),
+    "list in lines": ("a.jsonl", b'[{"text": "x"}]', "one list is read with --format json"),
+    "json of texts": ("a.json", b'["x"]', "should be a list of objects, such as"),
+    "no json": ("a.json", b"text\nx\n", r"a\.json is not valid JSON"),
+    "two lists": ("a.json", b'{"a": [], "b": []}', "should be a list of objects"),
+    "null in json": ("a.json", b'[{"text": null}]', r"row \(from 0\) 0: 'text' is null"),
+    "header that is a row": (
+        *("a.csv", b"A girl styles her hair.,3.5\nx,y\n"),
+        "first line looks like a row, not like names of columns",
+    ),
     "cp949": (
         "a.txt",
         b"ok\n" + "안녕".encode("cp949"),
@@ -200,8 +214,8 @@ def test_pairs(tmp_path: Path) -> None:
 
 
 def test_unknown_format() -> None:
-    with pytest.raises(InputError, match=r"Unknown format 'json'.*Did you mean 'jsonl'"):
-        format_of("a.json", "json")
+    with pytest.raises(InputError, match=r"Unknown format 'jsonn'.*Did you mean 'json'"):
+        format_of("a.json", "jsonn")
     with pytest.raises(InputError, match="can't be read from standard input"):
         format_of("-", "parquet")
 
@@ -217,7 +231,8 @@ def test_missing_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         texts_of(tmp_path / "a.parquet", WRITTEN["parquet"])
 
 
-@pytest.mark.parametrize("format", sorted(READERS.keys() - {"parquet"}))  # Arrow's memory isn't Python's
+# Arrow's memory isn't Python's, and a list in .json is read at once
+@pytest.mark.parametrize("format", sorted(READERS.keys() - {"parquet", "json"}))
 def test_memory_is_flat(format: str, tmp_path: Path) -> None:
     header = {"csv": b"text\n", "tsv": b"text\n"}.get(format, b"")
     line = b'{"text": "%s"}\n' % (b"x" * 1000) if format == "jsonl" else b"x" * 1000 + b"\n"

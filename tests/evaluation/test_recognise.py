@@ -8,8 +8,10 @@ import pytest
 
 from munjang.data.examples import Examples
 from munjang.errors import InputError
+from munjang.evaluation import prepare
 from munjang.evaluation.kinds.base import Settings
 from munjang.evaluation.recognise import recognise
+from tests.data.published.files import PUBLISHED_FILES, Published, put
 
 
 @pytest.mark.parametrize(
@@ -43,6 +45,9 @@ def test_folders(retrieval: Path) -> None:
             "2 texts and 4 classes fit no",
         ),
         (["x\ty", "a\tb"], "which columns hold the texts"),
+        (["question\tanswer", "a\tb"], r"columns 'question', 'answer'.*fit no kind.*give --kind .*translation, if"),
+        (["sentence1\tsentence2\tsentence3", "a\tb\tc"], "There are sentence1, sentence2 and sentence3; give --texts"),
+        (["regular\tsentence_1\tsentence_2", "3\ta\tb"], r"columns 'regular', 'sentence_1'.*give --kind"),
     ],
 )
 def test_asked_for(write: Callable[..., Path], lines: list[str], said: str) -> None:
@@ -50,11 +55,26 @@ def test_asked_for(write: Callable[..., Path], lines: list[str], said: str) -> N
         recognise(write("data.tsv", *lines), Settings())
 
 
+@pytest.mark.parametrize("published", PUBLISHED_FILES.values(), ids=PUBLISHED_FILES)
+def test_published_files(published: Published, tmp_path: Path) -> None:
+    path = put(tmp_path, published)
+    if published.kind is None:  # a text and its class: clusters or a classifier
+        with pytest.raises(InputError, match="fit clustering and classification; give --kind"):
+            prepare(path, None, Settings())
+        assert prepare(path, None, Settings(train=path))[0] == "classification"
+    else:
+        kind, data = prepare(path, None, Settings())
+        assert kind == published.kind
+        assert len(data) == (1 if path.name == "SICK.txt" else len(published.texts[0]))
+
+
 def test_examples() -> None:
     pair = (["a", "b"], ["c", "d"])
     assert recognise(Examples("made", pair, scores=np.ones(2)), Settings())[0] == "sts"
     assert recognise(Examples("made", pair, labels=np.array([0, 1])), Settings())[0] == "pairs"
-    assert recognise(Examples("made", pair), Settings())[0] == "translation"
+    assert recognise(Examples("made", pair, ("en", "ko")), Settings())[0] == "translation"
+    with pytest.raises(InputError, match=r"give --kind .*translation, if the second text translates the first"):
+        recognise(Examples("made", pair), Settings())
     with pytest.raises(InputError, match="give --kind"):
         recognise(Examples("made", pair[:1], labels=np.array([0, 1])), Settings())
 

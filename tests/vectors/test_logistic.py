@@ -52,3 +52,13 @@ def test_a_class_of_one_row_can_be_learnt() -> None:
 def test_one_class_is_refused() -> None:
     with pytest.raises(InputError, match="two classes or more, not of 1"):
         fit(np.zeros((3, 2), np.float32), np.zeros(3, np.int64))
+
+
+def test_a_class_of_one_row_leaves_the_choice_of_the_cost() -> None:
+    """It is trained on in every fold; once it set the cost to 1 without a word."""
+    random = np.random.default_rng(0)
+    labels = np.array([*random.integers(0, 2, 120), 2])
+    vectors = (0.02 * labels[:, None] + 0.01 * random.normal(size=(121, 6))).astype(np.float32)
+    assert fit_best(vectors, labels)[1] == COSTS[-1]
+    held = np.stack(list(_folds(labels, 0)))
+    assert held.sum(0).tolist() == [1] * 120 + [0]

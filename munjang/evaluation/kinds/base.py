@@ -43,7 +43,7 @@ class Settings:
     labels: tuple[str, ...] | None = None  # names of the classes, in the order of the model's outputs
     score_range: tuple[float, float] | None = None
     format: str | None = None
-    split: str = "test"  # of a folder with qrels/test.tsv
+    split: str = "test"  # of a folder with a file or a qrels for each split, or of a table with such a column
     max_rows: int | None = None
     train: Source | None = None  # rows that the probe is trained on
     max_train_rows: int | None = None  # so many of them, drawn by `seed`: many files are sorted by class
@@ -99,6 +99,7 @@ class Contents:
     has_labels: bool = False
     num_classes: int | None = None  # of the labels; None: not counted
     has_train: bool = False  # rows to train on were given too
+    is_translated: bool = False  # the two columns are named after languages
     tables: frozenset[str] = frozenset()  # of a folder: qrels, duplicates
 
 

@@ -11,7 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from munjang.data.tables import SUFFIXES, Broken, Choose, place, read_rows
+from munjang.data.published import shape_of
+from munjang.data.published.documents import squad_rows
+from munjang.data.published.miracl import is_miracl, read_miracl
+from munjang.data.rows import Broken, Choose
+from munjang.data.tables import SUFFIXES, place, read_rows
 from munjang.errors import InputError
 
 ID_COLUMNS = ("_id", "id", "docid", "doc_id", "corpus_id", "corpus-id", "query_id", "query-id", "qid", "pid")
@@ -45,18 +49,24 @@ def find(folder: str | os.PathLike[str], stem: str) -> Path | None:
 
 
 def read_retrieval(folder: str | os.PathLike[str], split: str = "test", max_queries: int | None = None) -> Retrieval:
-    """Read a folder, and check its tables against each other."""
-    if not Path(folder).is_dir():
-        raise InputError(f"{folder}: a folder with corpus, queries and qrels is needed.")
-    relevances = read_relevances(_qrels(folder, split))
-    queries = read_texts(_needed(folder, "queries"))
-    corpus = read_texts(_needed(folder, "corpus"))
+    """Read a folder, ours, BEIR's or MIRACL's, and check its tables against each other; or a file like SQuAD's."""
+    notes: list[str] = []
+    if Path(folder).is_file() and shape_of(folder) == "squad":
+        corpus, queries, relevances = _squad(folder)
+    elif not Path(folder).is_dir():
+        raise InputError(f"{folder}: a folder with corpus, queries and qrels is needed, or a file like SQuAD's.")
+    elif is_miracl(folder):
+        corpus, queries, relevances, note = read_miracl(Path(folder), split)
+        notes += [note] if note else []
+    else:
+        relevances = read_relevances(_qrels(folder, split))
+        queries = read_texts(_needed(folder, "queries"))
+        corpus = read_texts(_needed(folder, "corpus"))
     answerable = {
         query: judged
         for query, judged in relevances.items()
         if query in queries and any(relevance > 0 for relevance in judged.values())
     }
-    notes = []
     if len(answerable) < len(relevances):
         notes.append(f"{len(relevances) - len(answerable):,} queries of qrels are unknown or have nothing relevant")
     lost = sum(name not in corpus for judged in answerable.values() for name in judged)
@@ -89,6 +99,15 @@ def read_relevances(path: Path) -> dict[str, dict[str, float]]:
         except ValueError:
             raise InputError(f"{place(path, where)}: the relevance {relevance!r:.40} is not a number.") from None
     return found
+
+
+def _squad(path: str | os.PathLike[str]) -> tuple[dict[str, str], dict[str, str], dict[str, dict[str, float]]]:
+    """Read paragraphs as documents, and questions that the paragraph answers as queries."""
+    rows = [row for row in squad_rows(path) if not row[-1]]
+    names = {passage: f"p{number}" for number, passage in enumerate(dict.fromkeys(row[2] for row in squad_rows(path)))}
+    queries = {name: question for name, question, *_ in rows}
+    relevances = {name: {names[passage]: 1.0} for name, _, passage, *_ in rows}
+    return {name: passage for passage, name in names.items()}, queries, relevances
 
 
 def choose_document(columns: list[str]) -> list[str]:

@@ -12,6 +12,9 @@ from munjang.evaluation.kinds.rows import read_rows
 from munjang.evaluation.metrics.classification import accuracy, macro_f1
 from munjang.types import Floats, Ints
 
+MIN_TRAINING_ROWS = 5  # of a class; fewer are said
+MAX_LISTED_CLASSES = 6
+
 
 @dataclass(frozen=True)
 class Split:
@@ -30,8 +33,11 @@ class Split:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Return what the reader said of the rows to measure on."""
-        return self.test.notes
+        """Return what the reader said of both sets of rows."""
+        if self.train is None:
+            return self.test.notes
+        name = os.path.basename(self.train.name)
+        return (*self.test.notes, *(f"{name}: {note}" for note in self.train.notes), *_few_rows(self.train))
 
 
 def read_split(source: Source, settings: Settings, num_texts: int) -> Split:
@@ -39,7 +45,7 @@ def read_split(source: Source, settings: Settings, num_texts: int) -> Split:
     test = read_rows(source, settings, (num_texts, num_texts), "labels")
     if settings.train is None:
         return Split(test, None)
-    train = read_rows(settings.train, replace(settings, max_rows=None), (num_texts, num_texts), "labels")
+    train = read_rows(settings.train, replace(settings, max_rows=None, split="train"), (num_texts, num_texts), "labels")
     same_classes(train, test)  # or refused
     if settings.max_train_rows is not None and settings.max_train_rows < len(train):
         drawn = np.random.default_rng(settings.seed).choice(len(train), settings.max_train_rows, replace=False)
@@ -59,6 +65,20 @@ def same_classes(train: Examples, test: Examples) -> tuple[Ints, Ints]:
     if len(strange) == len(test.label_names):
         raise InputError(f"{test.name} has none of the classes of {train.name}: {', '.join(strange[:6])}.")
     return train.labels, numbers[test.labels]
+
+
+def _few_rows(train: Examples) -> list[str]:
+    """Say which classes have too few rows to learn them from."""
+    assert train.labels is not None
+    counts = np.bincount(train.labels, minlength=len(train.label_names))
+    names = train.label_names or tuple(map(str, range(len(counts))))
+    few = [f"{name} ({count:,})" for name, count in zip(names, counts, strict=False) if 0 < count < MIN_TRAINING_ROWS]
+    if not few:
+        return []
+    listed = ", ".join(few[:MAX_LISTED_CLASSES]) + (
+        f" and {len(few) - MAX_LISTED_CLASSES} more" * (len(few) > MAX_LISTED_CLASSES)
+    )
+    return [f"classes with fewer than {MIN_TRAINING_ROWS} training rows, which can hardly be learned: {listed}"]
 
 
 def measure_probe(train_ND: Floats, test_ND: Floats, train: Examples, test: Examples, seed: int, what: str) -> Measured:

@@ -16,7 +16,7 @@ DEPTHS = (1, 3, 5, 10, 100)  # at which rankings are measured
 
 
 def read(source: Any, settings: Settings) -> Retrieval:
-    """Read a folder with corpus, queries and qrels."""
+    """Read a folder with corpus, queries and qrels, or a file of questions and paragraphs like SQuAD's."""
     if isinstance(source, Retrieval):
         return source
     if not isinstance(source, (str, os.PathLike)):

@@ -24,6 +24,7 @@ def read_rows(
             score_range=settings.score_range,
             format=settings.format,
             max_rows=settings.max_rows,
+            split=settings.split,
         )
     least, most = num_texts
     if len(examples.texts) < least or (most is not None and len(examples.texts) > most):

@@ -31,8 +31,8 @@ def _accuracy(from_ND: Floats, to_ND: Floats, texts: list[str], progress: bool |
 
 
 def fits(contents: Contents) -> bool:
-    """Recognise two texts and nothing else."""
-    return contents.num_texts == 2 and not contents.has_scores and not contents.has_labels
+    """Recognise two texts whose columns are named after languages; any other two may be anything."""
+    return contents.is_translated and not contents.has_scores and not contents.has_labels
 
 
 KIND = Kind("translation matching: a text and its translation", {"bi": "accuracy"}, read, evaluate, fits)

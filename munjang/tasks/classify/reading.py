@@ -5,7 +5,8 @@ from typing import Any
 
 from munjang.data.columns import LABEL_COLUMNS, choose_text, found
 from munjang.data.files import label as name_of
-from munjang.data.tables import Broken, place, read_rows
+from munjang.data.rows import Broken
+from munjang.data.tables import place, read_rows
 from munjang.errors import InputError
 
 MAX_LISTED = 10

@@ -48,13 +48,20 @@ def test_training_rows_are_drawn_from_the_whole_file(model: BiEncoder) -> None:
     assert set(split.train.labels.tolist()) == {0, 1}
     again = prepare(test, "classification", Settings(train=train, max_train_rows=8))[1]
     assert again.train.texts == split.train.texts
-    assert "trained on 8 rows" in evaluate(model, test, train=train, max_train_rows=8).notes[0]
+    assert "trained on 8 rows" in " ".join(evaluate(model, test, train=train, max_train_rows=8).notes)
 
 
 def test_bad_training_rows_are_found_while_reading(write: Callable[..., Path]) -> None:
     test = write("test.tsv", "text\tlabel", "a\tx", "b\ty")
     with pytest.raises(InputError, match="no such file"):
         prepare(test, "classification", Settings(train="none.tsv"))
+
+
+def test_a_class_with_one_row_is_said(model: BiEncoder) -> None:
+    labels = np.array([*LABELS, 2])
+    train = Examples("train", ([*TEXTS, "one of its kind"],), labels=labels, label_names=("en", "ko", "rare"))
+    report = evaluate(model, Examples("test", (TEXTS,), labels=LABELS, label_names=("en", "ko")), train=train)
+    assert any("fewer than 5 training rows, which can hardly be learned: rare (1)" in note for note in report.notes)
 
 
 def test_refused(model: BiEncoder) -> None:

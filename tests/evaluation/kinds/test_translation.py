@@ -10,7 +10,7 @@ from tests.texts import ENGLISH, KOREAN
 
 
 def test_as_naive(model: BiEncoder) -> None:
-    report = evaluate(model, Examples("pairs", (ENGLISH[:8], KOREAN[:8])))
+    report = evaluate(model, Examples("pairs", (ENGLISH[:8], KOREAN[:8]), ("en", "ko")))
     a, b = model.encode(ENGLISH[:8]), model.encode(KOREAN[:8])
     scores = a @ b.T  # the tiny model's vectors have length 1
     forth, back = np.mean(scores.argmax(1) == np.arange(8)), np.mean(scores.argmax(0) == np.arange(8))
@@ -20,4 +20,4 @@ def test_as_naive(model: BiEncoder) -> None:
 
 def test_equal_texts_are_as_good_as_the_row_itself(model: BiEncoder) -> None:
     texts = [ENGLISH[0], ENGLISH[1], ENGLISH[0]]
-    assert evaluate(model, Examples("same", (texts, texts))).score == pytest.approx(1)
+    assert evaluate(model, Examples("same", (texts, texts)), "translation").score == pytest.approx(1)
