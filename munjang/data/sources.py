@@ -1,4 +1,4 @@
-"""Sources of rows: a file, a folder of files, a list of either, or a dataset of the Hub."""
+"""Sources of rows: a file, a folder of files, a list of either, a dataset of the Hub, or an object with rows."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -9,15 +9,14 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from munjang.data.files import STDIN, label
-from munjang.data.labels import NO_AGREEMENT
+from munjang.data.objects import Held, dataset_rows, held_rows, is_held, name_held
 from munjang.data.published import PUBLISHED, Shape, split_of
 from munjang.data.rows import Choose, Row
 from munjang.data.tables import format_of, place, read_rows
 from munjang.errors import InputError, MissingExtra
 
 HUB = "hub:"
-HUB_BATCH_ROWS = 4096
-Sources: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+Sources: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Held
 
 
 @dataclass(frozen=True)
@@ -37,6 +36,8 @@ def tables(source: Sources, format: str | None = None, split: str | None = None)
     Of a folder with files for training and for testing, `split` takes those of one split by their names.
     """
     if not isinstance(source, (str, os.PathLike)):
+        if is_held(source):
+            return [_held(source)]
         if not source:
             raise InputError("No data: the list of files is empty")
         return [table for item in source for table in tables(item, format, split)]
@@ -96,6 +97,11 @@ def _file(path: str | os.PathLike[str], format: str | None) -> Table:
     )
 
 
+def _held(source: Held) -> Table:
+    name = name_held(source)
+    return Table(name, lambda choose: held_rows(source, choose), lambda where: f"{name}, row (from 0) {where}")
+
+
 def _is_table(path: Path) -> bool:
     try:
         return not path.name.startswith(".") and bool(format_of(path))
@@ -123,15 +129,4 @@ def _hub_rows(name: str, configuration: str | None, split: str, choose: Choose) 
         rows: Any = datasets.load_dataset(name, configuration, split=split)
     except (ValueError, OSError) as error:  # an unknown split or configuration, an unknown name, no connection
         raise InputError(f"{HUB}{name}, split {split!r}, can't be loaded: {error}") from error
-    names = choose(list(rows.column_names))
-    # Classes are stored as numbers of names; -1 is SNLI's "no agreement".
-    classes = {column: list(getattr(rows.features[column], "names", None) or ()) for column in names}
-    where = 0
-    for batch in rows.select_columns(names).iter(batch_size=HUB_BATCH_ROWS):
-        columns = [
-            [named[value] if value != -1 else NO_AGREEMENT for value in batch[column]] if named else batch[column]
-            for column, named in classes.items()
-        ]
-        for values in zip(*columns, strict=True):
-            yield where, list(values)
-            where += 1
+    yield from dataset_rows(rows, choose)

@@ -42,7 +42,7 @@ def _look(source: "Source | Retrieval", settings: Settings) -> tuple[str, Conten
         has = {"qrels": is_retrieval(source), "duplicates": find(source, "duplicates") is not None}
         if any(has.values()):
             return os.fspath(source), Contents(tables=frozenset(name for name in has if has[name])), source
-    if source == STDIN:
+    if isinstance(source, str) and source == STDIN:
         raise InputError(f"Standard input can be read only once, and its kind is not known before; {HOW}.")
     name, columns = _columns(source, settings)
     texts = choose_texts(name, settings.texts, columns, (1, None))
@@ -90,7 +90,7 @@ def _seen(name: str, columns: list[str]) -> str:
 def _shape(source: Source, settings: Settings) -> Shape | None:
     """Return the published shape of a file, where it has one."""
     is_file = isinstance(source, (str, os.PathLike)) and os.path.isfile(source)
-    return tables(source, settings.format)[0].shape if is_file else None  # type: ignore[arg-type]  # a file
+    return tables(source, settings.format)[0].shape if is_file else None
 
 
 def _columns(source: Source, settings: Settings) -> tuple[str, list[str]]:

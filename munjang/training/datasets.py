@@ -41,7 +41,7 @@ class Dataset:
     vectors of the texts, [N, columns, D].
     """
 
-    data: str | Path | Examples | Sequence[str]
+    data: Any  # a file, several, an object with rows, or Examples
     objective: str | Objective = "classification"
     options: Mapping[str, Any] = field(default_factory=dict)  # of the objective
     reading: Mapping[str, Any] = field(default_factory=dict)

@@ -19,6 +19,7 @@ from munjang import __version__
 from munjang.bi_encoder import BiEncoder
 from munjang.cross_encoder import CrossEncoder
 from munjang.data.examples import Examples
+from munjang.data.objects import is_held
 from munjang.engine import tuning
 from munjang.errors import InputError
 from munjang.evaluation import Settings, check_model, evaluate
@@ -35,7 +36,7 @@ from munjang.training.report import write_report
 from munjang.training.run import Run, events, folder_of
 from munjang.training.trainee import Holder, Trainee
 
-Data = str | os.PathLike[str] | Examples | Dataset | Sequence[Dataset]
+Data = Any  # a name, an object with rows, Examples, a Dataset or several
 
 
 @overload
@@ -79,10 +80,10 @@ def train(
 ) -> Holder:
     """Train a bi-encoder or cross-encoder in place, and return it.
 
-    `data` is a file, ready Examples, or a list of Dataset, each with an objective of its own. `options` are those of
-    the objective (margin=1.0), `reading` those of the file (score_range=(0, 5)). With `config.output` the model, a
-    report and the checkpoints to resume from are written there. `watch` is given the loop before its first update, to
-    set `on_update` and `on_log`.
+    `data` is a file, a DataFrame, a list of tuples or of dicts, a `datasets.Dataset`, ready Examples, or a list of
+    Dataset, each with an objective of its own. `options` are those of the objective (margin=1.0), `reading` those of
+    the data (score_range=(0, 5)). With `config.output` the model, a report and the checkpoints to resume from are
+    written there. `watch` is given the loop before its first update, to set `on_update` and `on_log`.
     """
     config = config or TrainConfig()
     datasets = _datasets(data, objective, options, reading)
@@ -242,11 +243,13 @@ def _datasets(
 ) -> list[Dataset]:
     if isinstance(data, Dataset):
         return [data]
+    if is_held(data):
+        return [Dataset(data=data, objective=objective, options=options or {}, reading=reading or {})]
     if isinstance(data, (list, tuple)):
         if not data or not all(isinstance(dataset, Dataset) for dataset in data):
             raise InputError("Several datasets are given as a list of Dataset(data=..., objective=...).")
         return list(data)
-    source = data if isinstance(data, Examples) else os.fspath(data)  # type: ignore[arg-type]  # the rest was taken above
+    source = data if isinstance(data, Examples) else os.fspath(data)
     return [Dataset(data=source, objective=objective, options=options or {}, reading=reading or {})]
 
 
