@@ -9,6 +9,7 @@ from munjang.errors import InputError, unknown
 from munjang.stores.arrow import Columns
 from munjang.stores.base import KINDS, Abilities, NoSuchStore, Rows, Schema
 from munjang.stores.filters import RESERVED, plain_text
+from munjang.stores.limits import MAX_FIELDS, MAX_KEYS, MAX_NAME_CHARS
 from munjang.types import Floats, Value
 from munjang.vectors.similarity import check_vectors
 
@@ -58,9 +59,19 @@ def check_fields(fields: Mapping[str, str], known: Mapping[str, str]) -> dict[st
             raise InputError(f"{name!r} is a column of every row; choose another name for the metadata field.")
         if kind not in KINDS:
             raise unknown(f"kind of the metadata field {name!r}", kind, KINDS)
+        if len(name) > MAX_NAME_CHARS:
+            raise InputError(
+                f"The name of a metadata field has at most {MAX_NAME_CHARS} characters; {name!r:.40} has {len(name):,}."
+            )
         if known.get(name, kind) != kind:
             raise InputError(f"The metadata field {name!r} holds {known[name]}; it can't become {kind}.")
-    return {name: kind for name, kind in fields.items() if name not in known}
+    new = {name: kind for name, kind in fields.items() if name not in known}
+    if new and len(known) + len(new) > MAX_FIELDS:
+        raise InputError(
+            f"An index has at most {MAX_FIELDS} metadata fields; it has {len(known):,} and {len(new):,} more are given "
+            f"({next(iter(new))!r:.40}, ...). Keep what nobody filters by in one field, as text."
+        )
+    return new
 
 
 def check_rows(rows: Rows, schema: Schema, abilities: Abilities) -> None:
@@ -83,14 +94,21 @@ def check_rows(rows: Rows, schema: Schema, abilities: Abilities) -> None:
         if abilities.max_text_bytes is not None and size > abilities.max_text_bytes:
             raise InputError(f"The text of {row_id!r} has {size:,} bytes; at most {abilities.max_text_bytes:,} fit.")
     for row_id, metadata in zip(rows.ids, rows.metadata, strict=True):
+        check_keys(metadata, row_id)
         for name, value in metadata.items():
             if name not in schema.fields:
                 raise unknown(f"metadata field of {row_id!r}:", name, schema.fields)
-            _check_value(value, name, schema.fields[name], row_id)
+            check_value(value, name, schema.fields[name], row_id)
     _check_row_vectors(rows, schema)
 
 
-def _check_value(value: Value, name: str, kind: str, row_id: str) -> None:
+def check_keys(metadata: Mapping[str, Value], which: str) -> None:
+    """Refuse metadata with too many keys."""
+    if len(metadata) > MAX_KEYS:
+        raise InputError(f"A document has at most {MAX_KEYS} metadata keys; {which!r:.40} has {len(metadata):,}.")
+
+
+def check_value(value: Value, name: str, kind: str, row_id: str) -> None:
     fits = {
         "text": isinstance(value, str),
         "int": isinstance(value, int) and not isinstance(value, bool),

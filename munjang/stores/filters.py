@@ -10,14 +10,14 @@ import math
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 from typing import Any, TypeAlias
 
 from munjang.errors import InputError, unknown
+from munjang.stores.limits import MAX_DEPTH, MAX_IN_VALUES, MAX_TESTS
 from munjang.types import Scalar
 
 RESERVED = {"id": "text", "document_id": "text"}  # every row has them, beside its metadata
-MAX_DEPTH = 64  # parentheses and nots inside each other
-MAX_IN_VALUES = 1_000
 
 
 @dataclass(frozen=True)
@@ -138,6 +138,35 @@ def after_prefix(prefix: str) -> str | None:
     return None
 
 
+def balanced(node: Filter) -> Filter:
+    """Rewrite `and` and `or` over many parts as trees of two, the shallowest parts joined first.
+
+    The depth then is that of the parentheses and the logarithm of the number of tests: engines go down a filter on
+    small stacks, and overflowing one ends the process.
+
+    >>> balanced(Or(tuple(Compare("year", "=", year) for year in (1, 2, 3)))).parts[0]
+    Compare(name='year', op='=', value=3)
+    """
+    return _balanced(node)[1]
+
+
+def _balanced(node: Filter) -> tuple[int, Filter]:
+    match node:
+        case And(parts) | Or(parts):
+            waiting = [(depth, number, part) for number, (depth, part) in enumerate(map(_balanced, parts))]
+            heapify(waiting)
+            for number in range(len(parts), 2 * len(parts) - 1):
+                (_, _, left), (depth, _, right) = heappop(waiting), heappop(waiting)  # the deeper one comes second
+                heappush(waiting, (depth + 1, number, type(node)((left, right))))
+            depth, _, tree = waiting[0]
+            return depth, tree
+        case Not(part):
+            depth, tree = _balanced(part)
+            return depth + 1, Not(tree)
+        case _:
+            return 0, node
+
+
 def names(node: Filter) -> set[str]:
     """Return the fields that a filter asks about."""
     match node:
@@ -150,21 +179,23 @@ def names(node: Filter) -> set[str]:
 
 
 def check(node: Filter, fields: Mapping[str, str]) -> None:
-    """Refuse a tree, made by hand perhaps, whose names, types or depth don't fit the schema's fields."""
-    _check(node, {**fields, **RESERVED}, MAX_DEPTH * 2)
+    """Refuse a tree, made by hand perhaps, whose names, types or size don't fit the schema's fields."""
+    num_tests = _check(node, {**fields, **RESERVED}, MAX_DEPTH * 2)
+    if num_tests > MAX_TESTS:
+        raise InputError(f"A filter may have {MAX_TESTS:,} tests, values of `in` included; this one has {num_tests:,}.")
 
 
-def _check(node: Filter, kinds: Mapping[str, str], depth: int) -> None:
+def _check(node: Filter, kinds: Mapping[str, str], depth: int) -> int:
+    """Return the number of tests."""
     if depth == 0:
         raise InputError(f"The filter is nested more than {MAX_DEPTH} deep.")
     match node:
         case And(parts) | Or(parts):
             if not parts:
                 raise InputError(f"{type(node).__name__} needs at least one part.")
-            for part in parts:
-                _check(part, kinds, depth - 1)
+            return sum(_check(part, kinds, depth - 1) for part in parts)
         case Not(part):
-            _check(part, kinds, depth - 1)
+            return _check(part, kinds, depth - 1)
         case Compare(name, op, value):
             if op not in COMPARISONS:
                 raise unknown("comparison", op, COMPARISONS)
@@ -174,10 +205,12 @@ def _check(node: Filter, kinds: Mapping[str, str], depth: int) -> None:
                 raise InputError(f"`in` takes 1 to {MAX_IN_VALUES:,} values, not {len(values):,}.")
             for value in values:
                 fit(value, name, _kind(name, kinds), "in")
+            return len(values)
         case Like(name, prefix):
             fit(prefix, name, _kind(name, kinds), "like")
         case IsNull(name):
             _kind(name, kinds)
+    return 1
 
 
 def _kind(name: str, kinds: Mapping[str, str]) -> str:

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from munjang.errors import InputError, unknown
 from munjang.stores.filters import (
     COMPARISONS,
-    MAX_DEPTH,
-    MAX_IN_VALUES,
     RESERVED,
     And,
     Compare,
@@ -20,9 +18,9 @@ from munjang.stores.filters import (
     Or,
     fit,
 )
+from munjang.stores.limits import MAX_DEPTH, MAX_FILTER_CHARS, MAX_IN_VALUES
 from munjang.types import Scalar
 
-MAX_FILTER_CHARS = 10_000
 TOKEN = re.compile(
     r"""\s*(?:
       (?P<text>'(?:[^']|'')*')
@@ -74,6 +72,12 @@ def _tokens(text: str) -> Iterator[_Token]:
         if kind == "end":
             return
         place = found.end()
+
+
+def _whole_number(digits: str) -> int:
+    """Read an integer; one that 64 bits can't hold only has to stay that large: Python refuses 4,300 digits."""
+    value = int(digits.lstrip("+-0")[:20] or 0)
+    return -value if digits.startswith("-") else value
 
 
 def _wrong(text: str, problem: str, place: int) -> InputError:
@@ -186,7 +190,7 @@ class _Parser:
             given = token.value == "true"
         elif self.take("number"):
             is_float = any(sign in token.value for sign in ".eE")
-            given = float(token.value) if is_float else int(token.value[:40])  # longer ones are refused anyway
+            given = float(token.value) if is_float else _whole_number(token.value)
         elif token.kind == "keyword" and token.value == "null":
             raise self.wrong("nothing compares with null; write `is null` or `is not null`")
         else:

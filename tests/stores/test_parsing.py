@@ -132,3 +132,16 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     except InputError:
         return
     assert parse(printed(tree), FIELDS) == tree
+
+
+@pytest.mark.parametrize(
+    ("number", "value"), [("0" * 44 + "5", 5), ("-" + "0" * 5000 + "7", -7), ("+09", 9), ("000", 0), ("-0", 0)]
+)
+def test_no_digit_is_cut(number: str, value: int) -> None:
+    assert parse(f"year = {number}", {"year": "int"}) == Compare("year", "=", value)
+
+
+@pytest.mark.parametrize("number", ["9" * 19, "1" + "0" * 5000, "-9223372036854775809"])
+def test_numbers_of_too_many_digits_are_refused(number: str) -> None:
+    with pytest.raises(InputError, match="64 bits"):
+        parse(f"year = {number}", {"year": "int"})

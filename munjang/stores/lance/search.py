@@ -17,7 +17,20 @@ from lancedb import query as queries
 from lancedb.expr import col, lit
 
 from munjang.stores.base import Found, Schema
-from munjang.stores.filters import COMPARISONS, RESERVED, And, Compare, Filter, In, IsNull, Like, Not, Or, after_prefix
+from munjang.stores.filters import (
+    COMPARISONS,
+    RESERVED,
+    And,
+    Compare,
+    Filter,
+    In,
+    IsNull,
+    Like,
+    Not,
+    Or,
+    after_prefix,
+    balanced,
+)
 from munjang.stores.lance.rows import matrix
 from munjang.stores.lance.table import METRICS
 from munjang.stores.scoring import best
@@ -157,7 +170,7 @@ def expression(node: Filter, numbers: Mapping[str, int], kinds: Mapping[str, str
     def listed(name: str, values: tuple[Any, ...]) -> Any:
         kind = kinds.get(name, "text")
         if kind == "int" and any(isinstance(value, float) for value in values):
-            return reduce(operator.or_, [compared(name, "=", value) for value in values])
+            return compiled(balanced(Or(tuple(Compare(name, "=", value) for value in values))))
         return column(name).isin([lit(float(value) + 0.0 if kind == "float" else value) for value in values])
 
-    return compiled(node)
+    return compiled(balanced(node))  # 900 tests in a row would overflow the stack of the engine's threads

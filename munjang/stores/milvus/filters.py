@@ -9,7 +9,7 @@ numbers, which is exact at both ends of 64 bits.
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 
-from munjang.stores.filters import RESERVED, And, Compare, Filter, In, IsNull, Like, Not, Or, after_prefix
+from munjang.stores.filters import RESERVED, And, Compare, Filter, In, IsNull, Like, Not, Or, after_prefix, balanced
 from munjang.types import Scalar
 
 NEVER, ALWAYS = '(id == "")', '(id != "")'  # no id is empty
@@ -34,7 +34,7 @@ def key(name: str) -> str:
 
 def expression(node: Filter, fields: Mapping[str, str]) -> str:
     """Compile a checked filter: the rows for which it is true."""
-    return _compiled(node, True, {**fields, **RESERVED})
+    return _compiled(balanced(node), True, {**fields, **RESERVED})
 
 
 def within(name: str, values: Sequence[str]) -> str:

@@ -30,7 +30,6 @@ VECTOR_TYPES = {"float32": "vector", "float16": "halfvec", "binary": "bit"}
 WIRE_DTYPES = {"float32": ">f4", "float16": ">f2"}  # most significant byte first
 FIXED_COLUMNS = {"id": "text", "document_id": "text", "text": "text", "start_at": "int", "end_at": "int"}
 MAX_ID_BYTES = 2048  # an entry of a btree holds 2,700 bytes
-MAX_FIELDS = 1500  # a table has 1,600 columns
 CASTS: dict[str, Callable[[Any], Any]] = {"text": str, "int": int, "float": float, "bool": bool}
 COPY_HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 COPY_TRAILER = b"\xff\xff"

@@ -22,7 +22,6 @@ from munjang.stores.checks import agreed, asked, check_columns, check_fields, ch
 from munjang.stores.filters import Filter, check
 from munjang.stores.postgres.connections import SCHEMA_LOCK, Connections, explained, one, shown
 from munjang.stores.postgres.rows import (
-    MAX_FIELDS,
     SQL_TYPES,
     column_names,
     condition,
@@ -68,7 +67,6 @@ class PostgresStore:
         self._connections = Connections(location)
         if schema is not None:
             check_schema(schema, ABILITIES, "PostgreSQL")
-            _check_number(schema.fields)
         with explained(name), self._connections.take() as connection, connection.transaction():
             # IF NOT EXISTS alone is not safe for two
             connection.execute("SELECT pg_advisory_xact_lock(%s)", [SCHEMA_LOCK])
@@ -128,7 +126,6 @@ class PostgresStore:
             new = check_fields(fields, known.fields)
             if not new:
                 return
-            _check_number({**known.fields, **new})
             for number, kind in enumerate(new.values(), len(known.fields)):
                 connection.execute(f"ALTER TABLE {self._table} ADD COLUMN m{number} {SQL_TYPES[kind]}")
             schema = replace(known, fields={**known.fields, **new})
@@ -313,11 +310,6 @@ def _packed(schema: Schema) -> str:
     kept = asdict(replace(schema, fields=dict(schema.fields), facts={}))
     del kept["facts"]
     return json.dumps({**kept, "fields": list(schema.fields.items())})
-
-
-def _check_number(fields: Mapping[str, str]) -> None:
-    if len(fields) > MAX_FIELDS:
-        raise InputError(f"PostgreSQL tables hold at most {MAX_FIELDS:,} metadata fields, not {len(fields):,}.")
 
 
 def _indexed_type(schema: Schema) -> str:

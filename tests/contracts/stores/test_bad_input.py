@@ -91,6 +91,8 @@ def test_a_schema_that_does_not_fit(place: Place) -> None:
         ({"fields": {"id": "text"}}, "'id' is a column of every row"),
         ({"fields": {"": "text"}}, "needs a name"),
         ({"fields": {"a\0": "text"}}, "NUL"),
+        ({"fields": {"a" * 201: "text"}}, "at most 200 characters; .* has 201"),
+        ({"fields": {f"f{number}": "int" for number in range(501)}}, "at most 500 metadata fields"),
         ({"fields": {"a": "date"}}, "Unknown kind of the metadata field 'a'"),
     ]:
         with pytest.raises(InputError, match=message):
@@ -99,3 +101,16 @@ def test_a_schema_that_does_not_fit(place: Place) -> None:
         place.open(make_schema(), create=False)
     with pytest.raises(InputError, match="There is no store"):
         place.open(None)
+
+
+def test_metadata_keys_are_bounded(place: Place) -> None:
+    store = place.open(make_schema(fields={f"f{number}": "int" for number in range(400)}))
+    many = {f"f{number}": number for number in range(101)}
+    with pytest.raises(InputError, match="at most 100 metadata keys; 'r0' has 101"):
+        store.add(replace(make_rows(1, make_schema()), metadata=[many]))
+    with pytest.raises(InputError, match="at most 500 metadata fields; it has 400 and 101 more"):
+        store.extend({f"g{number}": "int" for number in range(101)})
+    assert len(store.schema.fields) == 400
+    store.extend({f"g{number}": "int" for number in range(100)})
+    store.extend({"g1": "int"})  # known: nothing to do
+    assert len(store.schema.fields) == 500

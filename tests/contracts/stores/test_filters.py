@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from munjang.errors import InputError
-from munjang.stores.filters import Compare, In, IsNull, Like, Not, matches
+from munjang.stores.filters import Compare, In, IsNull, Like, Not, Or, matches
+from munjang.stores.parsing import parse
 from tests.contracts.stores.engines import FIELDS, Place, as_filter_row, make_queries, make_schema
 from tests.stores.rows import make_rows
 from tests.stores.trees import random_tree
@@ -60,6 +61,33 @@ def test_as_many_as_asked_for_under_a_narrow_filter(place: Place) -> None:
         for found in store.search(make_queries(2), 100, In("part", (7, 8, 9))):
             assert len(set(found.ids)) == 100
         store.compact()
+
+
+LARGE_FILTERS = {
+    "or": " or ".join(f"year={number}" for number in range(800)),
+    "and": " and ".join(f"year!={number}" for number in range(700)),
+    "floats": " or ".join(f"year in ({','.join(f'{number}.5' for number in range(600))})" for _ in range(2)),
+    "not": "not (" * 30 + " or ".join(f"year={number}" for number in range(700)) + ")" * 30,
+    "nested": "(year=1 or year=2 and not " * 30 + "year=3" + ")" * 30,
+}
+
+
+@pytest.mark.parametrize("text", LARGE_FILTERS.values(), ids=LARGE_FILTERS)
+def test_the_largest_filters_keep_the_rows_that_match(place: Place, text: str) -> None:
+    schema = make_schema(fields={"year": "int"})
+    store, rows = place.open(schema), make_rows(30, schema)
+    rows = replace(rows, metadata=[{"year": row * 29} for row in range(30)])
+    store.add(rows)
+    tree = parse(text, schema.fields)
+    expected = {rows.ids[row] for row in range(30) if matches(tree, as_filter_row(rows, row))}
+    assert store.count(tree) == len(expected)
+    assert set(store.search(make_queries(1), 30, tree)[0].ids) == expected
+
+
+def test_more_tests_than_engines_take_are_refused(place: Place) -> None:
+    store = place.open(make_schema())
+    with pytest.raises(InputError, match=r"may have 5,000 tests.* has 5,001"):
+        store.count(Or(tuple(Compare("year", "=", number) for number in range(5001))))
 
 
 def test_an_unknown_name_in_a_filter(place: Place) -> None:

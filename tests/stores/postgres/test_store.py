@@ -121,7 +121,7 @@ def test_wide_vectors(make: Callable[..., PostgresStore], width: int, index: str
     [
         ({"dimension": 8, "vectors": "int8"}, "Unknown kind of vectors for PostgreSQL 'int8'"),
         ({"dimension": 16_001}, "1 to 16,000 dimensions, not 16,001"),
-        ({"dimension": 8, "fields": {f"f{number}": "int" for number in range(1501)}}, "at most 1,500 metadata fields"),
+        ({"dimension": 8, "fields": {f"f{number}": "int" for number in range(501)}}, "at most 500 metadata fields"),
     ],
 )
 def test_what_it_cannot_keep_is_refused(make: Callable[..., PostgresStore], schema: Any, message: str) -> None:
