@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from munjang.data.documents import Section
 from munjang.errors import InputError
+from munjang.stores.checks import check_keys
 from munjang.text.inputs import as_texts
 from munjang.text.passages import Passage
 from munjang.types import Floats, Value
@@ -28,6 +29,10 @@ def documents_of(
     else:
         bodies = as_texts([texts] if isinstance(texts, str) else texts)
     fields: list[Metadata] = [{}] * len(bodies) if metadata is None else list(metadata)
+    for number, values in enumerate(fields):
+        if not isinstance(values, Mapping):
+            raise InputError(f"Metadata is a dict of names and values, not {type(values).__name__} ({values!r:.40}).")
+        check_keys(values, f"document {number}")  # before anything is computed
     names = [document_id(*pair) for pair in zip(bodies, fields, strict=False)] if ids is None else list(ids)
     sizes = {"texts": len(bodies), "ids": len(names), "metadata": len(fields)}
     if vectors_ND is not None:

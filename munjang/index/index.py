@@ -9,6 +9,7 @@
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from types import TracebackType
 from typing import Any, Literal, TypeAlias, TypedDict, Unpack, overload
@@ -26,6 +27,7 @@ from munjang.index.rerank import Reranking
 from munjang.index.schema import FORMAT, cutter_of, schema_of, stored_vectors
 from munjang.stores import open_store
 from munjang.stores.base import Found, NoSuchStore, Rows, Store
+from munjang.stores.checks import check_fields, check_rows
 from munjang.stores.filters import Filter
 from munjang.stores.parsing import parse
 from munjang.text.inputs import as_texts
@@ -200,8 +202,8 @@ class Index:
         vectors: Floats | None = None,
     ) -> Candidates:
         """Return the candidates of a search, which `finish` makes hits of. `vectors`: of texts, if they are known."""
-        if k < 1 or candidates < 1:
-            raise InputError(f"k and candidates must be at least 1, not {k} and {candidates}.")
+        if not all(isinstance(number, int | np.integer) and number >= 1 for number in (k, candidates)):
+            raise InputError(f"k and candidates must be whole numbers from 1, not {k!r} and {candidates!r}.")
         if group not in GROUPS:
             raise InputError(f"Unknown group {group!r}; choose from {', '.join(GROUPS)}.")
         queries, is_single = _as_queries(query)
@@ -275,7 +277,7 @@ class Index:
         documents, vectors_ND = documents_of(texts, ids, metadata, vectors)
         sections_of = sections_by_id(ids, sections)
         own = [section.metadata for each in sections_of.values() for section in each]
-        self.extend([values for _, _, values in documents] + own)
+        fields = new_fields([values for _, _, values in documents] + own, self.store.schema.fields)
         source = iter(documents)
         start = 0
         while batch := list(islice(source, BATCH_DOCUMENTS)):
@@ -286,6 +288,7 @@ class Index:
                 present = [id for id, passages in self.store.passages(batch_ids).items() if passages]
                 if present:
                     raise InputError(f"{present[0]!r} is in the index already; upsert replaces it.")
+            self.extend(rows, fields)
             self._put(rows, batch_ids, is_new)
             start += len(batch)
         return [id for id, _, _ in documents]
@@ -323,9 +326,16 @@ class Index:
         words = terms(texts) if self.store.abilities.has_terms else None
         return Rows(ids, document_ids, texts, starts, ends, metadata, stored, beside, words)
 
-    def extend(self, metadata: Sequence[Metadata]) -> None:
-        """Make room for metadata fields that no row had before."""
-        if new := new_fields(metadata, self.store.schema.fields):
+    def extend(self, rows: Rows, fields: Mapping[str, str]) -> None:
+        """Make room for the metadata fields that no row had before, once it is clear that the rows can be stored.
+
+        Rows that are refused leave no field behind: its type would be fixed by a value that is not there.
+        """
+        schema = self.store.schema
+        used = {name for values in rows.metadata for name in values}
+        new = check_fields({name: kind for name, kind in fields.items() if name in used}, schema.fields)
+        if new:
+            check_rows(rows, replace(schema, fields={**schema.fields, **new}), self.store.abilities)
             self.store.extend(new)
 
     def _check_queries(self, query: Any) -> Floats:

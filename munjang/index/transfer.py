@@ -18,6 +18,7 @@ import numpy as np
 from munjang.bi_encoder import BiEncoder
 from munjang.data.files import read_lines, replacing
 from munjang.errors import InputError
+from munjang.index.documents import new_fields
 from munjang.index.index import BATCH_DOCUMENTS, Index
 from munjang.index.schema import schema_of, stored_vectors
 from munjang.progress import Progress
@@ -63,7 +64,7 @@ def import_rows(index: Index, path: Path, progress: bool | None = None) -> int:
     with Progress(label="importing", enabled=progress) as bar:
         while batch := [json.loads(line) for line in islice(lines, BATCH_DOCUMENTS)]:
             rows = _rows(index, batch)
-            index.extend(rows.metadata)
+            index.extend(rows, new_fields(rows.metadata, index.store.schema.fields))
             index.store.upsert(rows)
             number += len(rows)
             bar.advance(len(rows))

@@ -45,6 +45,8 @@ class Abilities:
     metrics: tuple[str, ...]
     max_dimension: int | None = None
     max_text_bytes: int | None = None
+    max_id_bytes: int | None = None
+    max_metadata_bytes: int | None = None  # of a row, as JSON
     has_terms: bool = False  # BM25 over words
 
 

@@ -1,5 +1,6 @@
 """Checks that every engine makes before it touches anything.    N rows, Q queries, D dimensions."""
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 
@@ -14,6 +15,7 @@ from munjang.types import Floats, Value
 from munjang.vectors.similarity import check_vectors
 
 DTYPES = {"float32": np.float32, "float16": np.float16, "int8": np.int8, "binary": np.uint8}
+NAME_BYTES = 24  # that an engine may put in the place of a field's name
 NEEDS_FULL = ("int8", "binary")  # vectors that are rescored with full ones, kept beside them
 
 
@@ -85,21 +87,28 @@ def check_rows(rows: Rows, schema: Schema, abilities: Abilities) -> None:
     for row_id, document_id, text in zip(rows.ids, rows.document_ids, rows.texts, strict=True):
         if not isinstance(row_id, str) or not row_id or not isinstance(document_id, str) or not document_id:
             raise InputError(f"Ids must be non-empty strings, not {row_id!r} of document {document_id!r}.")
-        plain_text(row_id, "The id of a row")
-        plain_text(document_id, "The id of a document")
+        for what, given in (("The id of a row", row_id), ("The id of a document", document_id)):
+            _check_size(len(plain_text(given, what).encode()), abilities.max_id_bytes, f"{what}, {given!r:.40},")
         if row_id in seen:
             raise InputError(f"The id {row_id!r} occurs twice among the rows.")
         seen.add(row_id)
-        size = len(plain_text(text, f"The text of {row_id!r}").encode())
-        if abilities.max_text_bytes is not None and size > abilities.max_text_bytes:
-            raise InputError(f"The text of {row_id!r} has {size:,} bytes; at most {abilities.max_text_bytes:,} fit.")
+        what = f"The text of {row_id!r:.40}"
+        _check_size(len(plain_text(text, what).encode()), abilities.max_text_bytes, what)
     for row_id, metadata in zip(rows.ids, rows.metadata, strict=True):
         check_keys(metadata, row_id)
         for name, value in metadata.items():
             if name not in schema.fields:
                 raise unknown(f"metadata field of {row_id!r}:", name, schema.fields)
             check_value(value, name, schema.fields[name], row_id)
+        if abilities.max_metadata_bytes is not None:
+            size = len(json.dumps(dict(metadata), ensure_ascii=False).encode()) + NAME_BYTES * len(metadata)
+            _check_size(size, abilities.max_metadata_bytes, f"The metadata of {row_id!r:.40}")
     _check_row_vectors(rows, schema)
+
+
+def _check_size(num_bytes: int, limit: int | None, what: str) -> None:
+    if limit is not None and num_bytes > limit:
+        raise InputError(f"{what} has {num_bytes:,} bytes; at most {limit:,} fit.")
 
 
 def check_keys(metadata: Mapping[str, Value], which: str) -> None:
@@ -157,8 +166,8 @@ def check_queries(queries_QD: Floats, schema: Schema, k: int) -> Floats:
     )
     if checked.shape[1] != schema.dimension:
         raise InputError(f"The store's vectors have {schema.dimension} dimensions, the queries {checked.shape[1]}.")
-    if k < 1:
-        raise InputError(f"k must be at least 1, not {k}.")
+    if not isinstance(k, int | np.integer) or k < 1:
+        raise InputError(f"k must be a whole number from 1, not {k!r}.")
     return checked
 
 

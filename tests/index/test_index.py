@@ -4,6 +4,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -160,7 +161,7 @@ def test_bad_input(index: Index, model: BiEncoder) -> None:
         index.add(["a"], ["new"], [{"year": "two thousand"}])
     with pytest.raises(InputError, match="can be stored"):
         index.add(["a"], ["new"], [{"tags": ["a", "b"]}])  # type: ignore[dict-item]
-    with pytest.raises(InputError, match="at least 1"):
+    with pytest.raises(InputError, match="whole numbers from 1"):
         index.search("a", k=0)
     with pytest.raises(InputError, match="group"):
         index.search("a", group="book")
@@ -199,3 +200,46 @@ def test_a_search_is_finishing_what_was_retrieved(index: Index, model: BiEncoder
     assert index.finish(found) == index.search(query, 5, 12, "year > 2001") == hits[:5]
     with pytest.raises(InputError, match="give a text, not a vector"):
         index.search(model.encode(query), rerank=scorer)
+
+
+@pytest.mark.parametrize(
+    ("ids", "metadata"),
+    [
+        (["new"], [{"year": float("nan")}]),
+        (["new"], [{"year": 2.5, "bad": "a\0"}]),
+        (["d1"], [{"year": "text"}]),
+        (["new"], [{"year": "text", **{f"k{number}": 1 for number in range(100)}}]),
+        (["new"], [{"year": "text", "n" * 201: 1}]),
+    ],
+)
+def test_a_refused_add_fixes_no_type(model: BiEncoder, ids: list[str], metadata: list[Any]) -> None:
+    with Index.open("memory:", model) as index:
+        index.add(["there"], ["d1"])
+        with pytest.raises(InputError):
+            index.add(["text"], ids, metadata)
+        assert index.store.schema.fields == {}
+        index.add(["text"], ["right"], [{"year": 2020}])
+        assert index.count("year = 2020") == 1
+
+
+@pytest.mark.parametrize(
+    ("metadata", "message"),
+    [
+        ([{f"key {number}": 1 for number in range(20_000)}], "at most 100 metadata keys"),
+        (["text"], "not str"),
+        ([["year", 2020]], "not list"),
+        ([None], "not NoneType"),
+    ],
+)
+def test_metadata_is_checked_before_texts_are_read(model: BiEncoder, metadata: Any, message: str) -> None:
+    with Index.open("memory:", model) as index, pytest.raises(InputError, match=message):
+        index.add(["text"], metadata=metadata)
+
+
+@pytest.mark.parametrize("k", [2.5, 0, -1, "3", None])
+def test_k_is_a_whole_number(index: Index, k: Any) -> None:
+    with pytest.raises(InputError, match="whole numbers from 1"):
+        index.search(TEXTS[0], k=k)
+    with pytest.raises(InputError, match="whole numbers from 1"):
+        index.search(TEXTS[0], candidates=k)
+    assert len(index.search(TEXTS[0], k=np.int64(2))) == 2

@@ -35,6 +35,8 @@ ABILITIES = Abilities(
     metrics=("cosine", "dot", "euclidean"),
     max_dimension=32_768,
     max_text_bytes=MAX_TEXT_BYTES,
+    max_id_bytes=MAX_TEXT_BYTES,
+    max_metadata_bytes=MAX_TEXT_BYTES,
 )
 FORMAT = 1
 CATALOG = "munjang_stores"
@@ -146,10 +148,6 @@ class MilvusStore:
         for at, (row_id, document_id) in enumerate(zip(rows.ids, rows.document_ids, strict=True)):
             values = {name: value for name, value in rows.metadata[at].items() if value is not None}
             metadata = {keys[name][0]: keys[name][1](value) for name, value in values.items()}
-            sizes = {"id": row_id, "document id": document_id, "metadata": json.dumps(metadata, ensure_ascii=False)}
-            for what, text in sizes.items():
-                if len(text.encode()) > MAX_TEXT_BYTES:
-                    raise InputError(f"The {what} of {row_id!r:.40} has more than {MAX_TEXT_BYTES:,} bytes.")
             vector = rows.vectors[at] if rows.vectors is not None else np.zeros(0, np.float32)
             record: dict[str, Any] = {"id": row_id, "document_id": document_id, "text": rows.texts[at]}
             record |= {"metadata": metadata, "start_at": int(rows.starts[at]), "end_at": int(rows.ends[at])}

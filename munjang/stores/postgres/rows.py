@@ -141,11 +141,6 @@ def sent(name: str, kept: str) -> str:
 def records(rows: Rows, schema: Schema) -> tuple[list[str], list[str], Iterator[Sequence[Any]]]:
     """Return names, types and values of the columns, for COPY: by id, so that two writers wait in one order."""
     assert rows.vectors is not None
-    for row_id in [*rows.ids, *rows.document_ids]:
-        if len(row_id.encode()) > MAX_ID_BYTES:
-            raise InputError(
-                f"The id {row_id!r:.40} has more than the {MAX_ID_BYTES:,} bytes that PostgreSQL can index."
-            )
     names = column_names(schema)
     types = [TYPE_NAMES[kind] for kind in kinds(schema).values()]
     types += [VECTOR_TYPES[kept] for kept in vector_columns(schema).values()]

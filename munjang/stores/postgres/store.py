@@ -22,6 +22,7 @@ from munjang.stores.checks import agreed, asked, check_columns, check_fields, ch
 from munjang.stores.filters import Filter, check
 from munjang.stores.postgres.connections import SCHEMA_LOCK, Connections, explained, one, shown
 from munjang.stores.postgres.rows import (
+    MAX_ID_BYTES,
     SQL_TYPES,
     column_names,
     condition,
@@ -41,6 +42,7 @@ ABILITIES = Abilities(
     vectors=("float32", "float16", "binary"),  # pgvector has no type of int8
     metrics=("cosine", "dot", "euclidean"),
     max_dimension=16_000,
+    max_id_bytes=MAX_ID_BYTES,
 )
 FORMAT = 1
 CREATE_CATALOG = """CREATE TABLE IF NOT EXISTS munjang_stores (

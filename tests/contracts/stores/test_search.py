@@ -1,6 +1,7 @@
 """Laws of every engine: scores, the nearest, ties, words."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -92,10 +93,11 @@ def test_queries_that_do_not_fit(place: Place, queries: np.ndarray) -> None:
         store.search(queries, 3)
 
 
-def test_k_is_at_least_one(place: Place) -> None:
+@pytest.mark.parametrize("k", [0, 2.5, "3"])
+def test_k_is_a_whole_number(place: Place, k: Any) -> None:
     store = place.open(make_schema())
-    with pytest.raises(InputError, match="k must be at least 1, not 0"):
-        store.search(make_queries(1), 0)
+    with pytest.raises(InputError, match="k must be a whole number from 1"):
+        store.search(make_queries(1), k)
 
 
 def test_words(place: Place) -> None:
