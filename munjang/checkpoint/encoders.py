@@ -1,6 +1,7 @@
 """Build a network from config.json and weights: ours if the family is known, else through transformers."""
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -23,6 +24,8 @@ from munjang.nn.network import PairNetwork
 from munjang.nn.pooling import check as check_pooling
 
 MAX_LAYERS = 1000  # more than any model has; a damaged number would fill the memory before it is noticed
+MAX_LABELS = 100_000
+COUNTS = {re.compile(r"(^n|num)_.*(layer|block|group)s?$|layers$"): MAX_LAYERS, re.compile("^num_labels$"): MAX_LABELS}
 Wrapped = TypeVar("Wrapped", bound=fallback.TransformersModel)
 MAY_BE_ZERO = {"num_types", "num_buckets", "embedding_width"}
 
@@ -100,13 +103,19 @@ def load_encoder(folder: Path, config: Json) -> TokenEncoder:
     if family is None or shape is None:
         return _fallback(folder, config, "AutoModel", fallback.TransformersEncoder)
     weights = weights_of(folder)
-    encoder = _build(shape)
+    encoder = _build(shape, weights)
     fill(encoder, family.names(shape), weights, family.prefix, folder)
     return encoder
 
 
-def _build(shape: Architecture) -> Encoder:
-    """Build an encoder of this shape, its weights still to be filled in."""
+def _build(shape: Architecture, weights: Weights) -> Encoder:
+    """Build an encoder of this shape, its weights still to be filled in: no more blocks than there are tensors."""
+    num_blocks = max(shape.shared) + 1 if shape.shared else shape.num_layers
+    if num_blocks > len(weights):
+        raise CheckpointError(
+            f"{weights.folder}: config.json asks for {num_blocks:,} blocks, and the weights have {len(weights):,} "
+            "tensors; they are not of one model."
+        )
     with torch.device("meta"):
         return Encoder(shape)
 
@@ -127,7 +136,7 @@ def load_classifier(folder: Path, config: Json) -> Network:
             f"{folder} has no classification head ({family.head_names['out']}): it is an encoder, not a cross-encoder. "
             "Start one with CrossEncoder.create(folder, num_labels=1) and train it, or load it with BiEncoder.load."
         )
-    encoder = _build(shape)
+    encoder = _build(shape, weights)
     fill(encoder, family.names(shape), weights, family.prefix, folder)
     path = folder / "config.json"
     try:
@@ -149,15 +158,28 @@ def _fallback(folder: Path, config: Json, task: str, wrap: type[Wrapped]) -> Wra
 def load_fallback(folder: Path, config: Json, task: str) -> nn.Module:
     """Load a transformers model and check its weights for NaN."""
     base = base_of(folder) if is_adapter(folder) else folder
-    weight_files(base)  # the error for a folder without any says more than transformers' own
+    paths = weight_files(base)  # the error for a folder without any says more than transformers' own
     stored = read_json(base / "config.json")
     overrides = {key: value for key, value in config.items() if stored.get(key) != value}
-    model = fallback.load(base, task, str(config.get("model_type")), overrides)
+    _check_counts(config, base / "config.json")
+    num_bytes = sum(path.stat().st_size for path in paths)
+    model = fallback.load(base, task, str(config.get("model_type")), overrides, num_bytes)
     if is_adapter(folder):
         Merged(folder, Weights(base)).put_into(model.state_dict())
     for name, tensor in model.state_dict().items():
         check_weight(f"{folder}: the tensor {name}", tensor, is_float=False)
     return model
+
+
+def _check_counts(config: Json, path: Path) -> None:
+    """Refuse numbers of layers that would take minutes to build, also in the parts of a config.json."""
+    for key, value in config.items():
+        if isinstance(value, dict):
+            _check_counts(value, path)
+        elif isinstance(value, int | float):
+            limit = next((limit for pattern, limit in COUNTS.items() if pattern.search(key)), math.inf)
+            if value > limit:
+                raise CheckpointError(f"{path}: {key} is {value}, and no model has more than {limit:,}.")
 
 
 def pad_id(folder: Path, config: Json) -> int:

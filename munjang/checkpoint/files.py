@@ -1,6 +1,7 @@
 """Read the files of a model folder with suspicion: they may be missing, half-copied, damaged or hostile."""
 
 import json
+import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -11,8 +12,10 @@ from torch import Tensor
 
 from munjang.checkpoint.compact import CPU_DTYPE, FILE_STEM, PART_SUFFIXES, restore
 from munjang.errors import CheckpointError
+from munjang.text.bounds import read_file
 
 Json = dict[str, Any]
+MAX_SHARED = 4  # times that tensors of one pytorch_model.bin, on average, may show the same bytes
 MAX_SIZE = 10**8  # no size of any model is larger; two of them multiplied still fit into 64 bits
 RANGES_FILE = "munjang_ranges.safetensors"  # beside a model, for int8 vectors; sentence-transformers passes over it
 ONNX_FILES = ("munjang_onnx.json", "model.onnx", "model.onnx.data")  # our export: facts, graph, weights of a large one
@@ -44,7 +47,7 @@ UNREAD_WEIGHTS = {
 def load_json(path: Path) -> Any:
     """Read any JSON value."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(read_file(path))
     except FileNotFoundError as error:
         raise CheckpointError(f"{path} is missing; the folder is half copied, or not a model folder.") from error
     except (ValueError, RecursionError, OSError) as error:
@@ -172,6 +175,8 @@ def _parts(folder: Path, index: str) -> list[Path]:
     file_of = read_json(folder / index).get("weight_map")
     if not isinstance(file_of, dict) or not file_of:
         raise CheckpointError(f"{folder / index} should say in weight_map which file holds each tensor.")
+    if not all(isinstance(part, str) for part in file_of.values()):
+        raise CheckpointError(f"{folder / index}: weight_map should give the name of a file for each tensor.")
     paths = [inside(folder, part) for part in dict.fromkeys(file_of.values())]
     for path in paths:
         if not path.is_file() or path.suffix != Path(index.removesuffix(".index.json")).suffix:
@@ -187,7 +192,15 @@ def _safetensors_names(path: Path) -> list[str]:
         raise CheckpointError(f"{path} is damaged or cut off ({error}); copy the file again.") from error
 
 
+def check_files(folder: Path) -> None:
+    """Refuse a folder with something that is neither a file nor a folder: a reader of a pipe would wait for ever."""
+    for path in [*folder.glob("*"), *folder.glob("*/*")]:
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise CheckpointError(f"{path} is not a regular file; a model folder has only files and folders.")
+
+
 def _read_bin(path: Path) -> dict[str, Tensor]:
+    _check_packed(path)
     try:
         value = torch.load(path, map_location="cpu", weights_only=True, mmap=False)
     except Exception as error:  # torch raises many kinds; all mean that the file is not plain tensors
@@ -202,4 +215,24 @@ def _read_bin(path: Path) -> dict[str, Tensor]:
     for name, tensor in tensors.items():
         if not isinstance(name, str) or not isinstance(tensor, Tensor):
             raise CheckpointError(f"{path} should hold tensors by name; {name!r} is a {type(tensor).__name__}.")
+    num_bytes, size = sum(tensor.nbytes for tensor in tensors.values()), path.stat().st_size
+    if num_bytes > MAX_SHARED * size:
+        raise CheckpointError(f"{path} has {size:,} bytes, but its tensors take {num_bytes:,}; that is refused.")
     return dict(tensors)
+
+
+def _check_packed(path: Path) -> None:
+    """Refuse an archive with compressed members, which torch never writes: a small one may unpack to any size."""
+    if not zipfile.is_zipfile(path):
+        return  # of torch before 1.6, or damaged: torch will say
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = archive.infolist()
+    except (zipfile.BadZipFile, OSError, ValueError) as error:
+        raise CheckpointError(f"{path} is damaged ({error}); copy the file again.") from error
+    packed = next((each for each in members if each.compress_type != zipfile.ZIP_STORED), None)
+    if packed is not None:
+        raise CheckpointError(
+            f"{path} is compressed ({packed.filename} is {packed.file_size:,} bytes out of {packed.compress_size:,}), "
+            "which torch never writes; that is refused. Get the model as model.safetensors."
+        )

@@ -14,7 +14,16 @@ from torch import nn
 
 from munjang.checkpoint.adapter import CONFIG_FILE, is_adapter, source_of
 from munjang.checkpoint.encoders import load_classifier, load_encoder, load_fallback, pad_id, read_config
-from munjang.checkpoint.files import RANGES_FILE, Json, inside, is_compact, load_json, read_json, read_json_if
+from munjang.checkpoint.files import (
+    RANGES_FILE,
+    Json,
+    check_files,
+    inside,
+    is_compact,
+    load_json,
+    read_json,
+    read_json_if,
+)
 from munjang.checkpoint.model import RERANK_WEIGHT, Model
 from munjang.checkpoint.modules import MODULES, LogitScore, Pooling
 from munjang.checkpoint.onnx import is_onnx, open_graph
@@ -27,6 +36,7 @@ from munjang.nn.encoder import Encoder
 from munjang.nn.fallback import CausalScorer
 from munjang.nn.heads import Dense, LayerNorm, activation
 from munjang.nn.network import ModularHead, PairNetwork, SentenceNetwork
+from munjang.text.tokenizer import Template, Tokenizer
 from munjang.types import Floats
 
 INPUT_MODULES = ("Transformer", "StaticEmbedding")
@@ -154,7 +164,17 @@ def _read(folder: Path, layout: str, network_of: Callable[[Json], Network], is_p
     check_vocabulary(folder, tokenizer, model.network.encoder.vocab_size)
     limits = (tokenizer.max_length, model.network.encoder.max_tokens)
     tokenizer.max_length = min((limit for limit in limits if limit is not None), default=None)
+    _check_room(folder, tokenizer, tokenizer.single)
     return model
+
+
+def _check_room(folder: Path, tokenizer: Tokenizer, template: Template) -> None:
+    """Refuse special tokens that leave no room for text."""
+    if tokenizer.room(template) == 0:
+        raise CheckpointError(
+            f"{folder}: the tokenizer puts {template.num_special} special tokens around a text, and the model reads "
+            f"{tokenizer.max_length}; they are not of one model."
+        )
 
 
 def check_widths(folder: Path, width: int, layers: list[nn.Module]) -> None:
@@ -215,6 +235,7 @@ def read_scorer_modules(folder: Path) -> Model:
     settings = model_settings(folder)
     model.prompts, model.default_prompt_name = settings.prompts, settings.default_prompt_name
     model.activation = _activation(settings.activation, model.config)
+    _check_room(folder, model.tokenizer, model.tokenizer.pair)
     return model
 
 
@@ -222,6 +243,7 @@ def read_scorer_plain(folder: Path) -> Model:
     """Read ...ForSequenceClassification, as transformers and all cross-encoders before 5.4 are stored."""
     model = _read(folder, "transformers classifier", lambda config: load_classifier(folder, config), is_plain=True)
     model.activation = _activation(None, model.config)
+    _check_room(folder, model.tokenizer, model.tokenizer.pair)
     return model
 
 
@@ -275,6 +297,7 @@ CROSS_LAYOUTS: list[tuple[str, Test, Callable[[Path], Model]]] = [
 
 def declared_kind(folder: Path) -> str:
     """Return SentenceTransformer, CrossEncoder or another class of sentence-transformers, as the folder says."""
+    check_files(folder)
     left = [path.name for path in sorted(folder.glob("[0-9]_*")) if path.is_dir()]
     if left and not (folder / "modules.json").is_file():  # else it would pass for a plain folder, with mean pooling
         raise CheckpointError(
@@ -292,6 +315,7 @@ def declared_kind(folder: Path) -> str:
 
 def new_encoder(folder: Path) -> tuple[Encoder, Model]:
     """Return the encoder of any folder and the model around it, to start another model from."""
+    check_files(folder)
     is_plain = not (folder / "modules.json").is_file()
     first = folder if is_plain else read_modules(folder)[0][1]
     model = _read(first, "new", lambda config: SentenceNetwork(load_encoder(first, config), ("mean",), []), is_plain)

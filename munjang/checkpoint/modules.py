@@ -63,6 +63,8 @@ def read_pooling(folder: Path) -> Pooling:
     for mode in modes:
         if not isinstance(mode, str) or mode not in POOLERS:
             raise CheckpointError(f"{unknown('pooling', mode, POOLERS)} ({path})")
+    if len(set(modes)) < len(modes):
+        raise CheckpointError(f"{path}: pooling_mode names one mode several times: {modes!r:.60}.")
     return Pooling(tuple(modes), bool(config.get("include_prompt", True)))
 
 

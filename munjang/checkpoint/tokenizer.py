@@ -10,6 +10,7 @@ from munjang.checkpoint.encoders import read_shape
 from munjang.checkpoint.files import Json, read_json_if, whole
 from munjang.checkpoint.settings import EncoderSettings, read_limit
 from munjang.errors import CheckpointError
+from munjang.text.bounds import MAX_TOKEN_CHARS
 from munjang.text.tokenizer import Tokenizer
 
 # The class that transformers takes where a folder names none
@@ -82,11 +83,17 @@ def _max_length(folder: Path, config: Json, settings: EncoderSettings, stated: J
 
 
 def check_vocabulary(folder: Path, tokenizer: Tokenizer, num_rows: int) -> None:
-    """Refuse a tokenizer with ids that the embedding table does not have."""
-    if tokenizer.vocab_size > num_rows:
-        vocab = tokenizer.rust.get_vocab(with_added_tokens=True)
+    """Refuse a tokenizer with ids that the embedding table does not have, or with tokens of any length."""
+    vocab = tokenizer.rust.get_vocab(with_added_tokens=True)
+    longest = max(map(len, vocab), default=0)
+    if longest > MAX_TOKEN_CHARS:
+        raise CheckpointError(
+            f"{folder}: the tokenizer has a token of {longest:,} characters; at most {MAX_TOKEN_CHARS:,} is allowed."
+        )
+    vocab_size = max(vocab.values(), default=-1) + 1
+    if vocab_size > num_rows:
         first = min((token for token in vocab if vocab[token] >= num_rows), key=vocab.__getitem__)
         raise CheckpointError(
-            f"{folder}: the tokenizer has ids up to {tokenizer.vocab_size - 1} (the first one too many is {first!r}), "
+            f"{folder}: the tokenizer has ids up to {vocab_size - 1} (the first one too many is {first!r}), "
             f"but the embedding table has {num_rows} rows; they are not of one model."
         )

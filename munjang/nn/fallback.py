@@ -25,6 +25,8 @@ ENCODER_CLASSES = {
     "longt5": "LongT5EncoderModel",
     "switch_transformers": "SwitchTransformersEncoderModel",
 }
+MAX_PARAMETERS_PER_BYTE = 2  # 4 bits each
+MAX_BUFFER_BYTES = 10**9  # of masks and tables that no file holds
 POSITION_TABLES = ("position_embeddings", "embed_positions", "wpe")  # names of position tables in transformers
 
 
@@ -147,8 +149,11 @@ class CausalScorer(TransformersClassifier):
         return score_B[:, None]
 
 
-def load(folder: Path, task: str, model_type: str, overrides: Mapping[str, Any]) -> nn.Module:
-    """Load a transformers model; `task` is one of the Auto classes, `overrides` replace values of config.json."""
+def load(folder: Path, task: str, model_type: str, overrides: Mapping[str, Any], num_bytes: int) -> nn.Module:
+    """Load a transformers model; `task` is one of the Auto classes, `overrides` replace values of config.json.
+
+    `num_bytes`: size of the weights, which a model is compared with before memory is taken for it.
+    """
     try:
         import transformers
     except ImportError as error:
@@ -157,9 +162,12 @@ def load(folder: Path, task: str, model_type: str, overrides: Mapping[str, Any])
     safe: dict[str, Any] = {"trust_remote_code": False, "local_files_only": True}
     try:
         config = transformers.AutoConfig.from_pretrained(folder, **overrides, **safe)
+        _check_size(folder, getattr(transformers, name), config, num_bytes)
         model, report = getattr(transformers, name).from_pretrained(
             folder, config=config, dtype=torch.float32, output_loading_info=True, ignore_mismatched_sizes=True, **safe
         )
+    except CheckpointError:
+        raise
     except (ValueError, KeyError, ImportError) as error:
         raise UnsupportedModel(
             f"{folder}: the architecture {model_type!r} can't be computed, by transformers {transformers.__version__} "
@@ -174,6 +182,20 @@ def load(folder: Path, task: str, model_type: str, overrides: Mapping[str, Any])
         raise CheckpointError(f"{folder}: config.json and the weights are not of one model: {listed} do not fit.")
     assert isinstance(model, nn.Module)
     return model
+
+
+def _check_size(folder: Path, kind: Any, config: Any, num_bytes: int) -> None:
+    """Refuse a config.json that asks for far more than the weights hold, by a model without memory."""
+    build = kind.from_config if hasattr(kind, "from_config") else kind
+    with torch.device("meta"):
+        empty = build(config)
+    wanted = sum(tensor.numel() for tensor in empty.parameters())
+    beside = sum(tensor.nbytes for tensor in empty.buffers())
+    if wanted > MAX_PARAMETERS_PER_BYTE * num_bytes + MAX_BUFFER_BYTES or beside > MAX_BUFFER_BYTES:
+        raise CheckpointError(
+            f"{folder}: config.json asks for {wanted:,} parameters and {beside:,} bytes beside them, and the weights "
+            f"have {num_bytes:,} bytes; they are not of one model."
+        )
 
 
 def _first_line(error: Exception) -> str:

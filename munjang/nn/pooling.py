@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from munjang.errors import unknown
+from munjang.errors import InputError, unknown
 from munjang.nn.onnx.graph import Node
 from munjang.text.flat import cumulative
 from munjang.text.packing import Packed
@@ -100,6 +100,8 @@ def check(modes: Sequence[str]) -> tuple[str, ...]:
     for mode in modes:
         if mode not in POOLERS:
             raise unknown("pooling", mode, POOLERS)
+    if len(set(modes)) < len(modes):
+        raise InputError(f"A pooling can be named once, not as in {list(modes)!r:.60}.")
     return tuple(modes)
 
 

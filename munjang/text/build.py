@@ -13,6 +13,7 @@ from typing import Any
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 from munjang.errors import CheckpointError
+from munjang.text.bounds import check_steps, read_file
 
 Settings = Mapping[str, Any]
 SPECIAL_KEYS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
@@ -56,9 +57,10 @@ def build(folder: Path, settings: Settings) -> Tokenizer:
 
 def _read(path: Path) -> Tokenizer:
     try:
-        tokenizer = Tokenizer.from_str(path.read_text(encoding="utf-8"))
+        tokenizer = Tokenizer.from_str(read_file(path))
+        check_steps(tokenizer, path)
         tokenizer.encode("a", "b")  # steps that name what is not there show only when they run
-    except (KeyboardInterrupt, SystemExit):
+    except (KeyboardInterrupt, SystemExit, CheckpointError):
         raise
     except BaseException as error:  # tokenizers raises a bare Exception, and Rust's panics are none
         raise CheckpointError(f"{path} can't be read as a tokenizer ({error}); copy the file again.") from error
@@ -104,7 +106,7 @@ def _with_special(folder: Path, settings: Settings) -> dict[str, Any]:
 
 
 def _json(path: Path) -> dict[str, Any]:
-    value = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    value = json.loads(read_file(path)) if path.is_file() else {}
     if not isinstance(value, dict):
         raise CheckpointError(f"{path} should hold a JSON object, not a {type(value).__name__}.")
     return value
@@ -152,7 +154,7 @@ def _ends(tokenizer: Tokenizer, settings: Settings, defaults: Mapping[str, str],
 
 def word_piece(path: Path, settings: Settings) -> Tokenizer:
     """Build BERT's tokenizer from vocab.txt; MPNet's has RoBERTa's special tokens."""
-    lines = path.read_text(encoding="utf-8").split("\n")
+    lines = read_file(path).split("\n")
     vocab = {line: place for place, line in enumerate(lines) if line or place < len(lines) - 1}
     is_mpnet = _class(settings) == "MPNetTokenizer"
     defaults = {**ANGLES, "unk_token": "[UNK]"} if is_mpnet else BRACKETS
@@ -180,7 +182,7 @@ def _bert_ends(sep: tuple[str, int], cls: tuple[str, int]) -> processors.Templat
 def byte_level(folder: Path, settings: Settings) -> Tokenizer:
     """Build RoBERTa's tokenizer from vocab.json and merges.txt."""
     vocab = _json(folder / "vocab.json")
-    lines = (folder / "merges.txt").read_text(encoding="utf-8").split("\n")
+    lines = read_file(folder / "merges.txt").split("\n")
     merges = [(a, b) for line in lines if line and not line.startswith("#version") for a, _, b in [line.partition(" ")]]
     tokenizer = Tokenizer(models.BPE(vocab, merges))
     has_prefix_space = bool(settings.get("add_prefix_space", False))

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
+from munjang.errors import InputError
 from munjang.text.flat import flatten
 from munjang.text.lookup import structures, table
 from munjang.text.lookup.few import FewTexts
@@ -130,7 +131,13 @@ def body_tokenizer(tokenizer: Tokenizer) -> SpanLookup | WholeTexts:
 def encode_whole(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[Ids, Ints]:
     """Return flat ids and lengths straight from `tokenizers`; lone surrogates become U+FFFD."""
     clean = list(map(without_surrogates, texts))
-    return flatten([encoding.ids for encoding in tokenizer.encode_batch_fast(clean, add_special_tokens=False)])
+    try:
+        encodings = tokenizer.encode_batch_fast(clean, add_special_tokens=False)
+    except BaseException as error:  # a panic of Rust is no Exception: a pattern of tokenizer.json that takes too long
+        if type(error).__name__ != "PanicException":
+            raise
+        raise InputError(f"The model's tokenizer can't cut a text of this call into tokens: {error}") from error
+    return flatten([encoding.ids for encoding in encodings])
 
 
 def by_groups(tokenize: Callable[[Sequence[str]], tuple[Ids, Ints]], texts: Sequence[str]) -> tuple[Ids, Ints]:
