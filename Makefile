@@ -8,7 +8,7 @@ MODELS ?= $(MUNJANG_MODELS)
 DATA ?= $(MUNJANG_DATA)
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: install check style fix test test-full bench bench-peers browser compat-check demo docs
+.PHONY: install check style fix test test-full attack bench bench-peers browser compat-check demo docs
 
 install: $(VENV)/dev
 
@@ -40,6 +40,10 @@ test: style browser
 test-full: check browser
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps triton==3.9.0
 	MUNJANG_MODELS=$(abspath $(MODELS)) MUNJANG_DATA=$(abspath $(DATA)) $(BIN)/python -m pytest
+
+# make attack PARTS="http fairness" runs some of the parts; ARGS="--out record.json" keeps the figures
+attack: $(VENV)/dev
+	$(BIN)/python -m attack $(PARTS) $(ARGS)
 
 # make bench ARGS="--data FOLDER --record"; with the peers: make bench PEERS=all, or make bench-peers once
 bench: $(VENV)/dev $(if $(PEERS),bench-peers)

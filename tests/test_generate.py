@@ -26,7 +26,7 @@ def copy(tmp_path: Path) -> Path:
         os.symlink(source, target) if source.endswith(".safetensors") else shutil.copy2(source, target)
 
     ignored = shutil.ignore_patterns("__pycache__", "node_modules")
-    for name in ("munjang", "docs", "benchmarks", "examples", "recipes"):
+    for name in ("munjang", "docs", "attack", "benchmarks", "examples", "recipes"):
         shutil.copytree(ROOT / name, root / name, copy_function=link, ignore=ignored)
     (root / "tests").mkdir()
     for path in ROOT.glob("*.md"):

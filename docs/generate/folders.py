@@ -10,6 +10,7 @@ from tests.test_architecture import ORDER
 PLAIN = {
     "munjang/models": "Weights of the bundled models, with card and notice",
     "munjang/server/page": "The page in the browser: HTML, styles and scripts without a build step",
+    "attack": "Attacks on the whole system with counts and a verdict: faults, fuzz, load",
     "benchmarks": "Measurements of speed and memory; results/ has the records, peers/ the libraries compared with",
     "docs": "Documents; generate/ writes the parts that come from code and records",
     "examples": "Runnable programs; demo/ and books/ are larger ones",

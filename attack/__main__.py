@@ -1,0 +1,71 @@
+"""Attack a build of Munjang on this machine, part by part.
+
+    python -m attack                      every part
+    python -m attack http overload        some of them
+    python -m attack fairness --seconds 5 --out record.json
+
+Every part prints its counts and a verdict. The exit status is 1 if one of them failed. To add a part: a file here with
+a function from options to a Verdict, and a line in PARTS.
+"""
+
+import argparse
+import json
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from attack import http
+from attack.verdict import Verdict
+from munjang.engine.measure import processor
+
+PARTS: dict[str, Callable[[argparse.Namespace], Verdict]] = {
+    "http": http.run,
+}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the parts that are named, all of them if none is."""
+    parser = argparse.ArgumentParser(
+        prog="python -m attack", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)} (default: all)")
+    parser.add_argument("--model", type=Path, help="model folder (default: all-MiniLM-L6-v2 from its package)")
+    parser.add_argument("--seconds", type=float, help="of each phase of a part that measures (default: its own)")
+    parser.add_argument("--seed", type=int, default=1, help="of everything that is drawn (default: %(default)s)")
+    parser.add_argument("--out", type=Path, help="write the record there, as JSON")
+    options = parser.parse_args(arguments)
+    if unknown := [name for name in options.parts if name not in PARTS]:
+        parser.error(f"unknown part {unknown[0]!r}; choose from {', '.join(PARTS)}")
+    verdicts = []
+    for name in options.parts or PARTS:
+        print(f"{name} ...", file=sys.stderr, flush=True)
+        start = time.monotonic()
+        verdict = attempted(name, options)
+        verdict.counts["seconds"] = round(time.monotonic() - start, 1)
+        print(verdict, flush=True)
+        verdicts.append(verdict)
+    if options.out:
+        record = {
+            "when": datetime.now(UTC).isoformat(timespec="seconds"),
+            "machine": processor(),
+            "command": " ".join(["python -m attack", *(sys.argv[1:] if arguments is None else arguments)]),
+            "parts": [verdict.as_dict() for verdict in verdicts],
+        }
+        options.out.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    return 0 if all(verdict.has_held for verdict in verdicts) else 1
+
+
+def attempted(name: str, options: argparse.Namespace) -> Verdict:
+    """Run one part; one that breaks has failed, and the others still run."""
+    try:
+        return PARTS[name](options)
+    except (Exception, SystemExit) as error:
+        traceback.print_exc()
+        return Verdict(name, failures=[f"the part itself broke: {type(error).__name__}: {error}"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
