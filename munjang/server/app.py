@@ -33,6 +33,7 @@ def create_app(service: Service, rules: AccessRules) -> Middleware:
     app.exception_handler(MunjangError)(_munjang_error)
     app.exception_handler(ClientGone)(_client_gone)
     app.exception_handler(Exception)(_unforeseen)
+    app.state.request_limits = service.request_limits
     for router in all_routes(service):
         app.include_router(router)
     return Middleware(app, rules, service.metrics)

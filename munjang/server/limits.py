@@ -55,10 +55,11 @@ class AccessRules:
 
 @dataclass(frozen=True)
 class RequestLimits:
-    """Bounds of a request: the number and the length of its texts."""
+    """Bounds of a request: the number and the length of its texts, the fields of each object in it."""
 
     max_texts: int = 2048
-    max_text_chars: int = 100_000
+    max_text_chars: int = 100_000  # or token ids
+    max_fields: int = 256  # of a body, a document or its metadata
 
     def check(self, texts: Sequence[Any], param: str) -> None:
         """Refuse an empty request, and one above these limits."""

@@ -4,10 +4,10 @@ import uuid
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Request, Response
-from pydantic import Field
+from pydantic import FailFast, Field
 from pydantic_core import to_json
 
-from munjang.server.bodies import ForeignBody, Text
+from munjang.server.bodies import ForeignBody, Text, Texts, new_router
 from munjang.server.reranker import sigmoid
 from munjang.server.service import Service, while_connected
 
@@ -23,14 +23,14 @@ class CohereRerank(ForeignBody):
 
     model: str | None = None
     query: Text
-    documents: list[Text | TextDocument]
+    documents: Annotated[list[Text | TextDocument], FailFast()]
     top_n: Annotated[int, Field(ge=1)] | None = None
     return_documents: bool | None = None
 
 
 def routes(service: Service) -> APIRouter:
     """Make the routes over a service."""
-    router = APIRouter()
+    router = new_router()
 
     @router.post("/v1/rerank")
     @router.post("/v2/rerank")

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from munjang.index import Index
 from munjang.index.documents import document_id
-from munjang.server.bodies import OwnBody, Text
+from munjang.server.bodies import FirstError, OwnBody, Text, Texts, new_router
 from munjang.server.errors import Refused
 from munjang.server.service import Service
 
@@ -27,18 +27,18 @@ class Document(OwnBody):
 class Documents(OwnBody):
     """POST /documents: those with a known id replace that document."""
 
-    documents: list[Document]
+    documents: Annotated[list[Document], FirstError()]
 
 
 class DocumentIds(OwnBody):
     """DELETE /documents."""
 
-    ids: list[Text]
+    ids: Texts
 
 
 def routes(service: Service) -> APIRouter:
     """Make the routes over a service."""
-    router = APIRouter()
+    router = new_router()
 
     @router.post("/documents")
     async def add(request: Request, body: Documents) -> dict[str, Any]:

@@ -8,12 +8,13 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from pydantic_core import to_json
 
+from munjang.server.bodies import new_router
 from munjang.server.service import Service, while_connected
 
 
 def routes(service: Service) -> APIRouter:
     """Make the routes over a service."""
-    router, cache = APIRouter(), MapCache(service)
+    router, cache = new_router(), MapCache(service)
 
     @router.get("/map")
     async def map_(request: Request) -> Response:

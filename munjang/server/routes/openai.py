@@ -7,7 +7,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import Field
 from pydantic_core import to_json
 
-from munjang.server.bodies import ForeignBody, Text, Tokens, as_inputs
+from munjang.server.bodies import ForeignBody, Text, Texts, TokenRows, Tokens, as_inputs, new_router
 from munjang.server.embedder import Embedding
 from munjang.server.errors import Refused
 from munjang.server.render import listed, rendered
@@ -17,7 +17,7 @@ from munjang.server.service import Service, while_connected
 class OpenAIEmbeddings(ForeignBody):
     """POST /v1/embeddings. `input_type` is an addition: query or document, for models with a prompt for each."""
 
-    input: Text | list[Text] | Tokens | list[Tokens]
+    input: Text | Texts | Tokens | TokenRows
     model: str | None = None
     encoding_format: Literal["float", "base64"] | None = None
     dimensions: Annotated[int, Field(ge=1)] | None = None
@@ -26,7 +26,7 @@ class OpenAIEmbeddings(ForeignBody):
 
 def routes(service: Service) -> APIRouter:
     """Make the routes over a service."""
-    router = APIRouter()
+    router = new_router()
     started = int(time.time())
 
     @router.post("/v1/embeddings")

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import Field
 from pydantic_core import to_json
 
-from munjang.server.bodies import OwnBody, Text
+from munjang.server.bodies import OwnBody, Text, new_router
 from munjang.server.embedder import Embedding
 from munjang.server.errors import Refused
 from munjang.server.service import Service, while_connected
@@ -33,7 +33,7 @@ class Search(OwnBody):
 
 def routes(service: Service) -> APIRouter:
     """Make the routes over a service."""
-    router = APIRouter()
+    router = new_router()
 
     @router.post("/search")
     async def search(request: Request, body: Search) -> Response:

@@ -4,7 +4,7 @@ import numpy as np
 from fastapi import APIRouter, Request, Response
 from pydantic_core import to_json
 
-from munjang.server.bodies import OwnBody, Text
+from munjang.server.bodies import OwnBody, Texts, new_router
 from munjang.server.embedder import Embedding
 from munjang.server.errors import Refused
 from munjang.server.service import Service, while_connected
@@ -16,13 +16,13 @@ MAX_COMPARED = 64  # texts: their scores are a square
 class Similarities(OwnBody):
     """POST /similarities."""
 
-    texts: list[Text]
+    texts: Texts
     model: str | None = None
 
 
 def routes(service: Service) -> APIRouter:
     """Make the routes over a service."""
-    router = APIRouter()
+    router = new_router()
 
     @router.post("/similarities")
     async def similarities(request: Request, body: Similarities) -> Response:

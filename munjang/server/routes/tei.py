@@ -9,7 +9,7 @@ from pydantic import Field
 from pydantic_core import to_json
 
 from munjang import __version__
-from munjang.server.bodies import ForeignBody, Text, Tokens, as_inputs
+from munjang.server.bodies import ForeignBody, Text, Texts, TokenRows, Tokens, as_inputs, new_router
 from munjang.server.embedder import Embedding
 from munjang.server.render import listed, rendered
 from munjang.server.reranker import sigmoid
@@ -20,7 +20,7 @@ from munjang.vectors.similarity import SIMILARITIES
 class TEIEmbed(ForeignBody):
     """POST /embed."""
 
-    inputs: Text | list[Text] | Tokens | list[Tokens]
+    inputs: Text | Texts | Tokens | TokenRows
     truncate: bool | None = None
     normalize: bool = True
     dimensions: Annotated[int, Field(ge=1)] | None = None
@@ -32,7 +32,7 @@ class TEIRerank(ForeignBody):
     """POST /rerank."""
 
     query: Text
-    texts: list[Text]
+    texts: Texts
     truncate: bool | None = None
     raw_scores: bool = False
     return_text: bool = False
@@ -43,7 +43,7 @@ class Similar(ForeignBody):
     """The texts that /similarity compares."""
 
     source_sentence: Text
-    sentences: list[Text]
+    sentences: Texts
 
 
 class SimilarityParameters(ForeignBody):
@@ -63,7 +63,7 @@ class TEISimilarity(ForeignBody):
 
 def routes(service: Service) -> APIRouter:
     """Make the routes over a service."""
-    router = APIRouter()
+    router = new_router()
 
     @router.post("/embed")
     async def embed(request: Request, body: TEIEmbed) -> Response:
