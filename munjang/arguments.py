@@ -60,6 +60,7 @@ OURS = {
     "num_workers": "nothing is needed: threads of its own tokenize ahead",
     "return_documents": "nothing is needed: every hit has its text",
     "top_k": "k=",
+    "hybrid": "by=('words', 'dense') is the default where the engine has words; by='dense' searches by vectors alone",
     "task": "prompt_name= chooses a prompt; encode_query and encode_document use the model's own",
 }
 

@@ -74,6 +74,10 @@ class Hit:
     metadata: Mapping[str, Value] = field(default_factory=dict)
     retrieval_score: float | None = None
     rerank_score: float | None = None
+    relevance: float | None = None  # probability that the hit answers the query, where the index is calibrated
+    ranks: Mapping[str, int] = field(default_factory=dict)  # by each way of searching that found it, from 1
+    scores: Mapping[str, float] = field(default_factory=dict)  # of each way: BM25, the model's similarity
+    highlights: tuple[tuple[int, int], ...] = ()  # where the words of the query stand in the text
 
     @property
     def retrieval_rank(self) -> int:
@@ -89,5 +93,5 @@ class Hit:
 RANKING_FIELDS = ("index", "text", "score", "scale")
 SEARCH_FIELDS = (
     *("id", "document_id", "text", "start", "end", "metadata"),
-    *("score", "retrieval_score", "retrieval_rank", "rerank_score"),
+    *("score", "retrieval_score", "retrieval_rank", "rerank_score", "relevance", "ranks", "scores", "highlights"),
 )

@@ -44,7 +44,11 @@ class Options:
     k: int = option("number of hits to show", default=10, short="-k")
     candidates: int = option("number of passages to retrieve before re-ranking", default=100)
     where: str | None = option("filter by metadata, such as \"year >= 2020 and lang = 'ko'\"", default=None)
-    hybrid: bool = option("search by words (BM25) as well as vectors", default=False)
+    by: tuple[str, ...] = option(
+        "ways to search: words (BM25), dense (vectors) (default: all that the index has)", default=(), metavar="WAY"
+    )
+    fusion: Literal["scores", "ranks"] = option("how several ways become one order", default="scores")
+    diversity: float = option("prefer hits unlike those before them: 0 is off, 1 the most", default=0.0)
     passages: bool = option("show every passage, not only the best of each document", default=False)
     column: str | None = option("text column of tables (default: recognized by name)", default=None)
     lines: bool = option("read each line of a .txt as a document", default=False)
@@ -76,7 +80,9 @@ def run(options: Options) -> int:
             candidates=options.candidates,
             where=options.where,
             group=group,
-            hybrid=options.hybrid,
+            by=options.by or None,
+            fusion=options.fusion,
+            diversity=options.diversity,
         )
     for hit in hits:
         print(json.dumps(hit.as_dict(), ensure_ascii=False) if options.json else shown(hit))
@@ -116,4 +122,5 @@ def shown(hit: Any) -> str:
     text = " ".join(hit.text.split())
     text = text if len(text) <= 300 else text[:299] + "…"
     source = hit.metadata.get("source", hit.document_id)
-    return f"{hit.score:7.4f}  {source} [{hit.start}:{hit.end}]\n         {text}"
+    ways = ", ".join(f"{way} {rank}" for way, rank in hit.ranks.items())
+    return f"{hit.score:7.4f}  {source} [{hit.start}:{hit.end}]  ({ways})\n         {text}"

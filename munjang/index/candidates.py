@@ -1,12 +1,57 @@
-"""Candidates: passages that a search retrieved, before it is finished; and how several orders become one."""
+"""Candidates: passages that a search retrieved, before it is finished; and what was asked for."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypedDict
 
-from munjang.stores.base import Found
+import numpy as np
+
+from munjang.errors import InputError, unknown
+from munjang.index.fusion import FUSIONS, Fused
+from munjang.stores.base import Rows
+from munjang.text.highlights import Highlighter
+from munjang.text.inputs import as_texts
 from munjang.types import Hit
 
-RANK_OFFSET = 60  # of reciprocal ranks: the constant of Cormack et al. 2009, which all engines use
+GROUPS = ("document", "passage")
+
+
+class RetrieveOptions(TypedDict, total=False):
+    """Options of `retrieve` beside how many candidates and which."""
+
+    group: Literal["document", "passage"] | str  # the names for editors to complete
+    by: str | Sequence[str] | None
+    weights: Mapping[str, float] | None
+    fusion: Literal["scores", "ranks"] | str
+    diversity: float
+    min_score: float | None
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a search asks for, checked."""
+
+    k: int = 10
+    candidates: int = 100
+    where: str | None = None
+    group: str = "document"
+    by: str | Sequence[str] | None = None
+    weights: Mapping[str, float] | None = None
+    fusion: str = "scores"
+    diversity: float = 0.0
+    min_score: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.k < 1 or self.candidates < 1:
+            raise InputError(f"k and candidates must be at least 1, not {self.k} and {self.candidates}.")
+        if self.group not in GROUPS:
+            raise InputError(f"Unknown group {self.group!r}; choose from {', '.join(GROUPS)}.")
+        if self.fusion not in FUSIONS:
+            raise unknown("fusion", self.fusion, list(FUSIONS))
+        if not 0 <= self.diversity <= 1:
+            raise InputError(f"diversity must be from 0 (off) to 1 (unlike each other), not {self.diversity}.")
+        if self.min_score is not None and not 0 <= self.min_score <= 1:
+            raise InputError(f"min_score is a relevance from 0 to 1, not {self.min_score}.")
 
 
 @dataclass(frozen=True)
@@ -16,22 +61,33 @@ class Candidates:
     hits: list[list[Hit]]
     queries: list[str] | None  # None: vectors were given
     is_single: bool  # one query, not a list
-    k: int
-    group: str
+    request: Request
 
 
-def fuse(orders: Sequence[Found], k: int) -> Found:
-    """Merge orders by reciprocal rank: being high in any of them counts, whatever its scores mean.
+def hit_of(rows: Rows, row: int, place: int, fused: Fused) -> Hit:
+    """Return a hit of a stored row."""
+    return Hit(
+        place,
+        rows.texts[row],
+        fused.score,
+        id=rows.ids[row],
+        document_id=rows.document_ids[row],
+        start=rows.starts[row],
+        end=rows.ends[row],
+        metadata=rows.metadata[row],
+        retrieval_score=fused.score,
+        ranks=fused.ranks,
+        scores=fused.scores,
+    )
 
-    >>> fuse([Found(["a", "b"], [0.9, 0.8]), Found(["b", "c"], [7.0, 5.0])], 3).ids
-    ['b', 'a', 'c']
-    """
-    sums: dict[str, float] = {}
-    for order in orders:
-        for rank, id in enumerate(order.ids, 1):
-            sums[id] = sums.get(id, 0.0) + 1 / (RANK_OFFSET + rank)
-    best = sorted(sums, key=lambda id: (-sums[id], id))[:k]
-    return Found(best, [sums[id] for id in best])
+
+def as_queries(query: Any) -> tuple[list[str] | None, bool]:
+    """Return the texts to search for, None where vectors were given, and whether it is one query alone."""
+    if isinstance(query, str):
+        return [query], True
+    if isinstance(query, (list, tuple)) and (not query or isinstance(query[0], str)):
+        return as_texts(list(query), "queries"), False
+    return None, np.ndim(query) == 1
 
 
 def one_per_document(hits: Sequence[Hit]) -> list[Hit]:
@@ -40,3 +96,8 @@ def one_per_document(hits: Sequence[Hit]) -> list[Hit]:
     for hit in hits:
         best.setdefault(hit.document_id, hit)
     return list(best.values())
+
+
+def highlighted(hits: Sequence[Hit], words: Highlighter) -> list[Hit]:
+    """Say where the words of the query stand in each hit."""
+    return [replace(hit, highlights=tuple(words.places(hit.text))) for hit in hits]

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from types import TracebackType
-from typing import Any, Literal, TypeAlias, TypedDict, Unpack, overload
+from typing import Any, TypeAlias, Unpack, overload
 
 import numpy as np
 
@@ -21,32 +21,40 @@ from munjang.bi_encoder import BiEncoder
 from munjang.cross_encoder import CrossEncoder
 from munjang.data.documents import Section
 from munjang.errors import InputError, MunjangError
-from munjang.index.candidates import Candidates, fuse, one_per_document
+from munjang.index.candidates import (
+    Candidates,
+    Request,
+    RetrieveOptions,
+    as_queries,
+    highlighted,
+    hit_of,
+    one_per_document,
+)
 from munjang.index.documents import Metadata, documents_of, new_fields, section_metadata, sections_by_id
+from munjang.index.fusion import Fused, fuse
 from munjang.index.rerank import Reranking
 from munjang.index.schema import FORMAT, cutter_of, schema_of, stored_vectors
+from munjang.index.ways import WAYS, Asked, choose_ways
+from munjang.index.words import also, document_terms
 from munjang.stores import open_store
 from munjang.stores.base import Found, NoSuchStore, Rows, Store
 from munjang.stores.checks import check_fields, check_rows
 from munjang.stores.filters import Filter
 from munjang.stores.parsing import parse
-from munjang.text.inputs import as_texts
+from munjang.text.highlights import Highlighter
 from munjang.text.passages import Passage, PassageCutter
-from munjang.text.terms import terms
 from munjang.types import Array, Floats, Hit
+from munjang.vectors.diversity import marginal
 from munjang.vectors.similarity import check_vectors
 
 BATCH_DOCUMENTS = 2048  # cut, encoded and stored together: what a killed run may have to do again
-GROUPS = ("document", "passage")
 Queries: TypeAlias = str | list[str] | tuple[str, ...] | Array  # an array holds vectors
 
 
-class SearchOptions(TypedDict, total=False):
+class SearchOptions(RetrieveOptions, total=False):
     """Options of `search` beside how many hits and which."""
 
     rerank: CrossEncoder | Reranking | str | None
-    group: Literal["document", "passage"] | str  # the names for editors to complete
-    hybrid: bool
 
 
 class ModelMismatch(MunjangError):
@@ -181,15 +189,17 @@ class Index:
         `k` hits (10) out of so many `candidates` (100), which is also what a re-ranker reads.
 
         `where` filters by metadata: "year >= 2020 and lang = 'ko'". `rerank`: a cross-encoder that orders the
-        candidates again. `group`: "document" shows the best passage of each, "passage" all of them. `hybrid` searches
-        for words as well (BM25) and fuses both orders.
+        candidates again. `group`: "document" shows the best passage of each, "passage" all of them. `by`: "words"
+        (BM25), "dense" (vectors) or both, by default whatever the engine has; `weights` says how much each counts, and
+        `fusion` how: by "scores" or by "ranks". `diversity` (0 to 1) prefers hits that are unlike those before them.
+        `min_score` leaves out hits whose relevance is lower (`Index.calibrate`).
         """
         check_arguments("search", options, {*SearchOptions.__annotations__, "k", "candidates", "where"})
-        rerank, group, hybrid = options.get("rerank"), options.get("group", "document"), options.get("hybrid", False)
+        rerank = options.pop("rerank", None)
         reranking = Reranking(CrossEncoder.load(rerank)) if isinstance(rerank, str) else rerank
         if isinstance(reranking, CrossEncoder):
             reranking = Reranking(reranking)
-        return self.finish(self.retrieve(query, k, candidates, where, group, hybrid), reranking)
+        return self.finish(self.retrieve(query, k, candidates, where, **options), reranking)  # type: ignore[misc]
 
     def retrieve(
         self,
@@ -197,25 +207,21 @@ class Index:
         k: int = 10,
         candidates: int = 100,
         where: str | None = None,
-        group: str = "document",
-        hybrid: bool = False,
         vectors: Floats | None = None,
+        **options: Unpack[RetrieveOptions],
     ) -> Candidates:
         """Return the candidates of a search, which `finish` makes hits of. `vectors`: of texts, if they are known."""
-        if not all(isinstance(number, int | np.integer) and number >= 1 for number in (k, candidates)):
-            raise InputError(f"k and candidates must be whole numbers from 1, not {k!r} and {candidates!r}.")
-        if group not in GROUPS:
-            raise InputError(f"Unknown group {group!r}; choose from {', '.join(GROUPS)}.")
-        queries, is_single = _as_queries(query)
+        request = Request(k, candidates, where, **options)
+        queries, is_single = as_queries(query)
+        ways = choose_ways(request.by, request.weights, self.store, queries is not None)
         if queries is None:
             vectors = self._check_queries(query)
-        elif vectors is None:
+        elif vectors is None and any(WAYS[name].needs_vectors for name in ways):
             vectors = self.model.encode_query(queries, progress=False)
         num_candidates, filter = max(candidates, k), self._filter(where)
-        found = self.store.search(vectors, num_candidates, filter)
-        if hybrid:
-            found = self._with_words(queries, found, num_candidates, filter)
-        return Candidates(self._hits(found), queries, is_single, k, group)
+        asked = Asked(queries, vectors)
+        found = {name: WAYS[name].search(self.store, asked, num_candidates, filter) for name in ways}
+        return Candidates(self._hits(found, ways, request), queries, is_single, request)
 
     def finish(
         self, found: Candidates, reranking: Reranking | None = None, logits: Sequence[Sequence[float]] | None = None
@@ -227,15 +233,22 @@ class Index:
                 raise InputError("Re-ranking reads the query's text; give a text, not a vector.")
             logits = reranking.score(found.queries, hits) if logits is None else logits
             hits = [reranking.order(*pair) for pair in zip(hits, logits, strict=True)]
-        if found.group == "document":
+        request = found.request
+        if request.group == "document":
             hits = [one_per_document(row) for row in hits]
-        hits = [row[: found.k] for row in hits]
+        if request.diversity:
+            hits = [self._diverse(row, request) for row in hits]
+        hits = [row[: request.k] for row in hits]
+        if found.queries is not None:
+            facts = self.store.schema.facts
+            words = [Highlighter(query, also(query, facts)) for query in found.queries]
+            hits = [highlighted(*pair) for pair in zip(hits, words, strict=True)]
         return hits[0] if found.is_single else hits
 
     def get(self, ids: Sequence[str]) -> list[Hit]:
         """Return passages by id, in this order, without scores; unknown ids are left out."""
         rows = self.store.get(ids)
-        return [_hit(rows, row, float("nan"), row) for row in range(len(rows))]
+        return [hit_of(rows, row, row, Fused(id, float("nan"), {}, {})) for row, id in enumerate(rows.ids)]
 
     def count(self, where: str | None = None) -> int:
         """Count passages: all, or those that a filter keeps."""
@@ -323,7 +336,7 @@ class Index:
         full = self.model.encode_document(texts, progress=progress) if vectors_ND is None else vectors_ND
         stored, beside = stored_vectors(full, self.store.schema)
         starts, ends = [passage.start for passage in passages], [passage.end for passage in passages]
-        words = terms(texts) if self.store.abilities.has_terms else None
+        words = document_terms(texts, self.store.schema.facts) if self.store.abilities.has_terms else None
         return Rows(ids, document_ids, texts, starts, ends, metadata, stored, beside, words)
 
     def extend(self, rows: Rows, fields: Mapping[str, str]) -> None:
@@ -350,24 +363,33 @@ class Index:
     def _filter(self, where: str | None) -> Filter | None:
         return None if where is None else parse(where, self.store.schema.fields)
 
-    def _with_words(
-        self, queries: list[str] | None, found: list[Found], num_candidates: int, filter: Filter | None
-    ) -> list[Found]:
-        if queries is None:
-            raise InputError("hybrid looks for words; give a text, not a vector.")
-        if not self.store.abilities.has_terms:
-            raise InputError("This engine has no BM25; leave hybrid out, or use a folder or memory:.")
-        by_words = self.store.search_terms(terms(queries), num_candidates, filter)
-        return [fuse(pair, num_candidates) for pair in zip(found, by_words, strict=True)]
-
-    def _hits(self, found: Sequence[Found]) -> list[list[Hit]]:
-        rows = self.store.get(list(dict.fromkeys(id for order in found for id in order.ids)))
+    def _hits(self, found: Mapping[str, list[Found]], ways: Mapping[str, float], request: Request) -> list[list[Hit]]:
+        ids = dict.fromkeys(id for orders in found.values() for order in orders for id in order.ids)
+        rows = self.store.get(list(ids))
         row_of = {id: row for row, id in enumerate(rows.ids)}  # one that was deleted meanwhile is not there
+        is_grouped = request.group == "document"
+        group_of = dict(zip(rows.ids, rows.document_ids if is_grouped else rows.ids, strict=True))
         hits = []
-        for order in found:
-            present = [(id, score) for id, score in zip(order.ids, order.scores, strict=True) if id in row_of]
-            hits.append([_hit(rows, row_of[id], score, place) for place, (id, score) in enumerate(present)])
+        for orders in zip(*found.values(), strict=True):
+            fused = fuse(dict(zip(found, orders, strict=True)), ways, request.fusion, group_of)
+            best = fused[: max(request.candidates, request.k)]
+            hits.append([hit_of(rows, row_of[each.id], place, each) for place, each in enumerate(best)])
         return hits
+
+    def _diverse(self, hits: list[Hit], request: Request) -> list[Hit]:
+        """Choose hits that score high and are unlike each other."""
+        rows = self.store.get([hit.id for hit in hits], with_vectors=True)
+        full = rows.vectors if rows.full_vectors is None else rows.full_vectors
+        vector_of = {} if full is None else dict(zip(rows.ids, np.asarray(full, np.float32), strict=True))
+        kept = [hit for hit in hits if hit.id in vector_of]  # one that was deleted meanwhile is not there
+        if not kept:
+            return []
+        units = np.array([vector_of[hit.id] for hit in kept]).reshape(len(kept), -1)
+        units /= np.maximum(np.linalg.norm(units, axis=1, keepdims=True), 1e-12)
+        scores = np.array([hit.score for hit in kept], np.float32)
+        span = np.ptp(scores)
+        scores = (scores - scores.min()) / span if span > 0 else scores  # as cosines: 0 to 1
+        return [kept[place] for place in marginal(scores, units, request.k, request.diversity)]
 
     def scan(self, batch_rows: int = 4096) -> Iterator[Rows]:
         """Read all rows with their vectors, batch by batch."""
@@ -376,26 +398,3 @@ class Index:
 
 def _load(model: Any, device: str | None) -> BiEncoder:
     return model if isinstance(model, BiEncoder) else BiEncoder.load(model, device=device)
-
-
-def _as_queries(query: Any) -> tuple[list[str] | None, bool]:
-    """Return the texts to search for, None where vectors were given, and whether it is one query alone."""
-    if isinstance(query, str):
-        return [query], True
-    if isinstance(query, (list, tuple)) and (not query or isinstance(query[0], str)):
-        return as_texts(list(query), "queries"), False
-    return None, np.ndim(query) == 1
-
-
-def _hit(rows: Rows, row: int, score: float, place: int) -> Hit:
-    return Hit(
-        place,
-        rows.texts[row],
-        score,
-        id=rows.ids[row],
-        document_id=rows.document_ids[row],
-        start=rows.starts[row],
-        end=rows.ends[row],
-        metadata=rows.metadata[row],
-        retrieval_score=score,
-    )

@@ -13,12 +13,12 @@ from munjang.data.vectors import matrix_of
 from munjang.errors import InputError
 from munjang.index.index import Index
 from munjang.index.schema import stored_vectors
+from munjang.index.words import document_terms
 from munjang.progress import Progress
 from munjang.stores.arrow import Columns
 from munjang.stores.base import Store
 from munjang.stores.checks import check_columns
 from munjang.text.inputs import pick_prompt
-from munjang.text.terms import terms
 from munjang.types import Array
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def load_tables(
     """Load tables (id, vector, maybe text) into an index, each all or none, and return the number of rows.
 
     A row whose id exists replaces that document with all its passages, so a load that was stopped can be repeated.
-    Words for hybrid search are taken from the texts where there are any.
+    Words to search by are taken from the texts where there are any.
     """
     seen = Seen() if index.count() == 0 else None
     num_loaded = 0
@@ -134,7 +134,13 @@ def columns_of(index: Index, table: "pa.Table") -> Columns:
     full = matrix_of(table).astype(np.float32, copy=False)
     stored, beside = stored_vectors(full, index.store.schema)
     has_words = index.store.abilities.has_terms and "text" in table.schema.names
-    return Columns(ids, texts, stored, beside, pa.array(terms(texts.to_pylist()), pa.string()) if has_words else None)
+    return Columns(
+        ids,
+        texts,
+        stored,
+        beside,
+        pa.array(document_terms(texts.to_pylist(), index.store.schema.facts), pa.string()) if has_words else None,
+    )
 
 
 def _column(table: "pa.Table", name: str) -> Any:

@@ -21,10 +21,10 @@ from munjang.errors import InputError
 from munjang.index.documents import new_fields
 from munjang.index.index import BATCH_DOCUMENTS, Index
 from munjang.index.schema import schema_of, stored_vectors
+from munjang.index.words import document_terms
 from munjang.progress import Progress
 from munjang.stores import open_store
 from munjang.stores.base import NoSuchStore, Rows
-from munjang.text.terms import terms
 from munjang.types import Floats
 
 FILE_KIND = "munjang index 1"
@@ -116,7 +116,8 @@ def _reencoded(rows: Rows, keep: list[int], model: BiEncoder, schema: Any, has_t
     columns = ([column[at] for at in keep] for column in (rows.ids, rows.document_ids, rows.starts, rows.ends))
     ids, documents, starts, ends = columns
     metadata = [rows.metadata[at] for at in keep]
-    return Rows(ids, documents, texts, starts, ends, metadata, stored, full, terms(texts) if has_terms else None)  # type: ignore[arg-type]
+    words = document_terms(texts, schema.facts) if has_terms else None
+    return Rows(ids, documents, texts, starts, ends, metadata, stored, full, words)  # type: ignore[arg-type]
 
 
 def _lines(rows: Rows) -> Iterator[dict[str, Any]]:
@@ -143,5 +144,5 @@ def _rows(index: Index, lines: list[Mapping[str, Any]]) -> Rows:
     ids, documents, starts, ends, metadata = (
         [line[key] for line in lines] for key in ("id", "document_id", "start", "end", "metadata")
     )
-    words = terms(texts) if index.store.abilities.has_terms else None
+    words = document_terms(texts, index.store.schema.facts) if index.store.abilities.has_terms else None
     return Rows(ids, documents, texts, starts, ends, metadata, stored, beside, words)

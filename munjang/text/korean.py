@@ -63,11 +63,11 @@ def _loaded() -> Any:
 def cut_word(word: str) -> list[str]:
     """Cut a word with Hangul into what carries meaning: its morphemes, or without kiwipiepy its pairs of syllables."""
     if not has_kiwi():
-        return _syllable_pairs(word)
+        return syllable_pairs(word)
     return [token.form for token in kiwi().tokenize(word) if token.tag.startswith(MEANINGFUL)] or [word]
 
 
-def _syllable_pairs(word: str) -> list[str]:
+def syllable_pairs(word: str) -> list[str]:
     """Cut 학교에서 into 학교, 교에, 에서: overlapping pairs find a noun whatever particle follows it."""
     pairs: list[str] = []
     for run in RUN.findall(word):

@@ -44,7 +44,7 @@ def test_tables_filters_and_words(tiny_bert: Path, tmp_path: Path, capsys: pytes
     rows = [{"id": f"r{n}", "text": f"row number {n}", "year": 2000 + n} for n in range(6)]
     table.write_text("\n".join(map(json.dumps, rows)))
     given = [str(table), "-m", str(tiny_bert), "--json", "--device", "cpu"]
-    assert main(["search", "row number 3", *given, "--where", "year > 2003", "--hybrid"]) == 0
+    assert main(["search", "row number 3", *given, "--where", "year > 2003", "--by", "words", "dense"]) == 0
     assert sorted(str(hit["document_id"]) for hit in hits(capsys)) == ["r4", "r5"]
     assert main(["search", "x", *given, "--where", "month = 1"]) == 2
     assert "month" in capsys.readouterr().err

@@ -11,11 +11,10 @@ import pytest
 
 from munjang.bi_encoder import BiEncoder
 from munjang.cross_encoder import CrossEncoder
-from munjang.errors import CheckpointError, InputError
+from munjang.errors import CheckpointError, InputError, UnknownArgument
 from munjang.index import Index, ModelMismatch
-from munjang.index.candidates import fuse
 from munjang.index.rerank import Reranking
-from munjang.stores.base import Found, NoSuchStore
+from munjang.stores.base import NoSuchStore
 from tests.texts import ENGLISH, KOREAN
 
 TEXTS = [text for text in dict.fromkeys([*ENGLISH, *KOREAN]) if text.strip() and len(text) < 200][:24]
@@ -40,7 +39,7 @@ def index(model: BiEncoder) -> Iterator[Index]:
 
 def test_scores_are_the_models(index: Index, model: BiEncoder) -> None:
     """Every text finds itself, and every hit has the score that `similarity` gives."""
-    found = index.search(TEXTS, k=5)
+    found = index.search(TEXTS, k=5, by="dense")
     for text, hits in zip(TEXTS, found, strict=True):
         assert hits[0].text == text
         assert [hit.retrieval_rank for hit in hits] == [1, 2, 3, 4, 5]
@@ -50,10 +49,12 @@ def test_scores_are_the_models(index: Index, model: BiEncoder) -> None:
 
 
 def test_one_text_one_vector_many(index: Index, model: BiEncoder) -> None:
-    by_text = index.search(TEXTS[3], k=2)
+    by_text = index.search(TEXTS[3], k=2, by="dense")
     by_vector = index.search(model.encode(TEXTS[3]), k=2)
     assert [hit.id for hit in by_text] == [hit.id for hit in by_vector]
-    assert [[hit.id for hit in hits] for hits in index.search([TEXTS[3]], k=2)] == [[hit.id for hit in by_text]]
+    assert [[hit.id for hit in hits] for hits in index.search([TEXTS[3]], k=2, by="dense")] == [
+        [hit.id for hit in by_text]
+    ]
     assert index.search([], k=2) == []
 
 
@@ -137,8 +138,71 @@ def test_ids_by_hash_are_one_document(model: BiEncoder) -> None:
 
 def test_words_find_what_vectors_miss(index: Index) -> None:
     rare = max((word for text in TEXTS for word in text.split() if word.isascii() and word.isalpha()), key=len)
-    hits = index.search(rare, k=3, hybrid=True)
-    assert any(rare in hit.text for hit in hits)
+    hits = index.search(rare, k=3)
+    assert rare in hits[0].text
+    assert hits[0].ranks["words"] == 1
+    start, end = hits[0].highlights[0]
+    assert hits[0].text[start:end] == rare
+    with pytest.raises(UnknownArgument, match="by="):
+        index.search(rare, hybrid=True)  # type: ignore[call-overload]
+
+
+def test_a_hit_says_which_way_found_it_and_at_which_rank(index: Index, model: BiEncoder) -> None:
+    query = TEXTS[3]
+    alone = {way: index.search(query, k=24, by=way) for way in ("words", "dense")}
+    for hit in index.search(query, k=24):
+        for way, hits in alone.items():
+            rank = next((rank for rank, other in enumerate(hits, 1) if other.id == hit.id), None)
+            assert hit.ranks.get(way) == rank
+            assert hit.scores.get(way) == (None if rank is None else hits[rank - 1].score)
+    assert {hit.id for hit in alone["words"]} < {hit.id for hit in alone["dense"]}
+    by_vector = index.search(model.encode(query), k=3)
+    assert [set(hit.ranks) for hit in by_vector] == [{"dense"}] * 3
+    with pytest.raises(InputError, match="give a text, not a vector"):
+        index.search(model.encode(query), by="words")
+
+
+def test_weights_decide_between_ways(index: Index) -> None:
+    query = TEXTS[3]
+    for way, other in (("words", "dense"), ("dense", "words")):
+        hits = index.search(query, k=3, by=("words", "dense"), weights={way: 1.0, other: 0.0})
+        wanted = [hit.id for hit in index.search(query, k=3, by=way)]
+        assert [hit.id for hit in hits][: len(wanted)] == wanted
+        assert hits[0].score == 1.0
+    ranked = index.search(query, k=3, fusion="ranks")
+    assert ranked[0].score == 1.0  # first by both
+    for options, message in (
+        ({"by": "wrods"}, "Did you mean 'words'"),
+        ({"by": ()}, "at least one way"),
+        ({"by": "dense", "weights": {"words": 1.0}}, "the search is by dense"),
+        ({"weights": {"words": -1.0}}, "from 0 up"),
+        ({"weights": {"words": 0.0, "dense": 0.0}}, "one above 0"),
+        ({"fusion": "sum"}, "fusion"),
+        ({"diversity": 2.0}, "diversity"),
+    ):
+        with pytest.raises(InputError, match=message):
+            index.search(query, **options)  # type: ignore[call-overload]
+
+
+def test_diverse_hits_are_unlike_each_other(model: BiEncoder) -> None:
+    with Index.open("memory:", model) as index:
+        index.add([f"A cat sat on the mat{'!' * number}" for number in range(5)] + TEXTS[:6])
+        plain, diverse = (index.search("A cat sat on the mat", k=4, diversity=value) for value in (0.0, 0.7))
+        assert plain[0].id == diverse[0].id
+        spread = [
+            model.similarity(texts, texts).mean() for texts in ([h.text for h in plain], [h.text for h in diverse])
+        ]
+        assert spread[1] < spread[0]
+        assert index.search(["nothing", ""], k=1, where="id = 'none'", diversity=0.5) == [[], []]  # no candidates
+
+
+def test_an_index_of_the_first_method_keeps_its_words(model: BiEncoder) -> None:
+    """Indexes made before stems hold whole words: they are asked for whole words."""
+    with Index.open("memory:", model) as index:
+        index.store.put_facts({**index.store.schema.facts, "terms": "syllables"})
+        index.add(["several stalling wings"], ["a"])
+        assert index.store.get(["a#0"], with_vectors=True).terms == ["several stalling wings"]
+        assert [hit.id for hit in index.search("stalling", by="words")] == ["a#0"]
 
 
 def test_ready_vectors(model: BiEncoder) -> None:
@@ -171,12 +235,6 @@ def test_bad_input(index: Index, model: BiEncoder) -> None:
         Index.open("memory:", model, create=False)
 
 
-def test_fusion_by_reciprocal_rank() -> None:
-    fused = fuse([Found(["a", "b"], [0.9, 0.1]), Found(["b", "c"], [3.0, 2.0])], 2)
-    assert fused.ids == ["b", "a"]
-    assert fused.scores == pytest.approx([1 / 62 + 1 / 61, 1 / 61])
-
-
 def test_another_model_is_refused(make: Callable[..., Path], model: BiEncoder, tmp_path: Path) -> None:
     pytest.importorskip("lancedb")
     folder = tmp_path / "index"
@@ -197,7 +255,7 @@ def test_a_search_is_finishing_what_was_retrieved(index: Index, model: BiEncoder
     logits = scorer.predict([(query, hit.text) for hit in hits], activation="Identity").tolist()
     assert reranking.score([query], [hits]) == [pytest.approx(logits, abs=1e-5)]
     assert index.finish(found, reranking, [logits]) == index.search(query, 5, 12, "year > 2001", rerank=reranking)
-    assert index.finish(found) == index.search(query, 5, 12, "year > 2001") == hits[:5]
+    assert index.finish(found) == index.search(query, 5, 12, "year > 2001")
     with pytest.raises(InputError, match="give a text, not a vector"):
         index.search(model.encode(query), rerank=scorer)
 

@@ -58,7 +58,7 @@ def test_another_model_takes_over(make: Callable[..., Path], tiny_bert: Path, tm
     with Index.open(place, device="cpu") as index:
         assert index.model.fingerprint == encoder.fingerprint
         assert index.count("n >= 3") == len(TEXTS) - 3
-        hits = index.search(TEXTS[4], k=3)
+        hits = index.search(TEXTS[4], k=3, by="dense")
         wanted = encoder.similarity([TEXTS[4]], [hit.text for hit in hits])[0]
         np.testing.assert_allclose([hit.score for hit in hits], wanted, atol=1e-5)
         index.add(["one more"])

@@ -14,7 +14,7 @@ def test_korean_by_syllables(monkeypatch: pytest.MonkeyPatch) -> None:
     assert with_particle.split() == ["학교", "교에", "에서", "만나"]
     assert set(alone.split()) <= set(with_particle.split())
     assert terms.terms(["가", "3월의 A급"]) == ["가", "3 월의 a 급"]
-    assert terms.method() == "syllables"
+    assert terms.method() == "stems and syllables"
 
 
 def test_korean_by_morphemes() -> None:
@@ -22,3 +22,21 @@ def test_korean_by_morphemes() -> None:
     (found,) = terms.terms(["나는 학교에서 책을 읽었다"])
     assert {"학교", "책", "읽"} <= set(found.split())
     assert "에서" not in found.split()
+
+
+def test_search_terms_of_english_are_stems() -> None:
+    assert terms.search_terms(["Stalled wings"]) == terms.search_terms(["stalling WING"])
+    assert terms.query_terms("what is the stall") == ["stall"]
+    assert terms.query_terms("to be or not to be") == ["not"]
+    assert terms.query_terms("to be") == ["to", "be"]
+
+
+def test_particles_never_hide_a_noun() -> None:
+    """Names that the analyser does not know are found by their syllables, whatever follows them."""
+    names = ["서울", "뷁쀍", "트럼펠", "챗지피티"]
+    particles = ["", "은", "이", "을", "에서", "으로부터", "에게서는", "이라는"]
+    for name in names:
+        wanted = set(terms.query_terms(name))
+        for particle in particles:
+            assert wanted & set(terms.search_terms([name + particle])[0].split()), name + particle
+            assert set(terms.query_terms(name + particle)) & set(terms.search_terms([name])[0].split()), name + particle

@@ -40,7 +40,7 @@ function card(hit, rank, share, moved, onOpen, onFilter) {
   );
   const open = make("button", { type: "button", class: "open", tabindex: -1, onclick: () => onOpen(hit) });
   open.append(
-    make("span", { class: "text", dir: "auto", lang: language(hit.metadata) }, hit.text),
+    make("span", { class: "text", dir: "auto", lang: language(hit.metadata) }, marked(hit)),
     make("span", { class: "unseen" }, ` ${say("score", { score })} ${moved?.told ?? ""}`),
   );
   const item = make(
@@ -52,10 +52,28 @@ function card(hit, rank, share, moved, onOpen, onFilter) {
       make("span", { class: "place" }, String(rank)),
       moved ? make("span", { class: `moved ${moved.kind}` }, moved.shown) : null,
     ),
-    make("div", { class: "body" }, open, make("div", { class: "below" }, about(hit.metadata, onFilter), scored)),
+    make("div", { class: "body" }, open, make("div", { class: "below" }, about(hit.metadata, onFilter), ways(hit), scored)),
   );
   item.dataset.document = hit.document_id;
   return item;
+}
+
+// The text with the words of the query marked; places count code points, as in Python.
+function marked(hit) {
+  const letters = [...hit.text];
+  const parts = [];
+  let end = 0;
+  for (const [from, to] of hit.highlights ?? []) {
+    parts.push(letters.slice(end, from).join(""), make("mark", {}, letters.slice(from, to).join("")));
+    end = to;
+  }
+  return [...parts, letters.slice(end).join("")];
+}
+
+// Which way found the hit, and at which rank
+function ways(hit) {
+  const found = Object.entries(hit.ranks ?? {}).map(([way, rank]) => `${say(`way_${way}`)} ${rank}`);
+  return make("span", { class: "ways" }, found.length ? say("found_by", { ways: found.join(", ") }) : "");
 }
 
 const language = (metadata) => (["ko", "en"].includes(metadata.lang) ? metadata.lang : null);

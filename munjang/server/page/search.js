@@ -23,8 +23,8 @@ export function start() {
   const soon = later(DELAY, search);
   find("query").addEventListener("input", soon);
   find("where").addEventListener("input", soon);
-  for (const id of ["rerank", "hybrid"]) {
-    find(id).checked = recall(id) === null ? id === "rerank" : recall(id) === "yes";
+  for (const id of ["rerank", "words"]) {
+    find(id).checked = recall(id) !== "no";
     find(id).addEventListener("change", () => {
       remember(id, find(id).checked ? "yes" : "no");
       search();
@@ -72,7 +72,7 @@ export async function search() {
     k: CANDIDATES,
     candidates: CANDIDATES,
     where: find("where").value.trim() || null,
-    hybrid: find("hybrid").checked,
+    by: find("words").checked ? null : ["dense"],
   };
   try {
     const [retrieved, ms] = await timed(body, mine.signal);

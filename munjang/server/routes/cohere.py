@@ -4,10 +4,10 @@ import uuid
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Request, Response
-from pydantic import FailFast, Field
+from pydantic import Field
 from pydantic_core import to_json
 
-from munjang.server.bodies import ForeignBody, Text, Texts, new_router
+from munjang.server.bodies import FirstError, ForeignBody, Text, new_router
 from munjang.server.reranker import sigmoid
 from munjang.server.service import Service, while_connected
 
@@ -23,7 +23,7 @@ class CohereRerank(ForeignBody):
 
     model: str | None = None
     query: Text
-    documents: Annotated[list[Text | TextDocument], FailFast()]
+    documents: Annotated[list[Text | TextDocument], FirstError()]
     top_n: Annotated[int, Field(ge=1)] | None = None
     return_documents: bool | None = None
 

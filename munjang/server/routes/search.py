@@ -7,6 +7,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import Field
 from pydantic_core import to_json
 
+from munjang.index.candidates import RetrieveOptions
 from munjang.server.bodies import OwnBody, Text, new_router
 from munjang.server.embedder import Embedding
 from munjang.server.errors import Refused
@@ -18,7 +19,7 @@ class Search(OwnBody):
     """POST /search. `rerank`: the name of a re-ranker, or true for the first one.
 
     `rerank_weight`: its weight in the final order, 0 to 1, the retrieval has the rest; left out, what the re-ranker's
-    folder states, or 1.
+    folder states, or 1. `by`: words, dense or both; left out, all that the index has. `weights`: of each way.
     """
 
     query: Text
@@ -28,7 +29,10 @@ class Search(OwnBody):
     rerank: bool | str = False
     rerank_weight: Annotated[float, Field(ge=0, le=1)] | None = None
     group: Literal["document", "passage"] = "document"
-    hybrid: bool = False
+    by: list[Text] | None = None
+    weights: dict[Text, Annotated[float, Field(ge=0)]] | None = None
+    fusion: Literal["scores", "ranks"] = "scores"
+    diversity: Annotated[float, Field(ge=0, le=1)] = 0.0
 
 
 def routes(service: Service) -> APIRouter:
@@ -51,8 +55,10 @@ async def find(service: Service, body: Search) -> list[Hit]:
         raise Refused("invalid", "rerank_weight is the weight of a re-ranker; name it with rerank.")
     embedder = next(embedder for embedder in service.embedders if embedder.model is index.model)
     vectors, _ = await service.embed(embedder, [body.query], Embedding(role="query"), "query")
-    asked = (body.query, body.k, body.candidates, body.where, body.group, body.hybrid, vectors)
-    found = await service.with_index(lambda: index.retrieve(*asked))
+    asked = (body.query, body.k, body.candidates, body.where, vectors)
+    names = ("group", "by", "weights", "fusion", "diversity")
+    options: RetrieveOptions = {name: getattr(body, name) for name in names}  # type: ignore[assignment]
+    found = await service.with_index(lambda: index.retrieve(*asked, **options))
     [hits], reranking, logits = found.hits, None, None
     if body.rerank is not False and hits:
         reranker = service.reranker(None if body.rerank is True else body.rerank)

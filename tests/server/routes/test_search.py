@@ -36,7 +36,9 @@ def test_the_same_hits_as_the_index(searching: Running, scorer: CrossEncoder) ->
     for asked, wanted in (
         (plain, index.search(query, 5, 20)),
         ({**plain, "where": "year >= 2010"}, index.search(query, 5, 20, "year >= 2010")),
-        ({**plain, "hybrid": True}, index.search(query, 5, 20, hybrid=True)),
+        ({**plain, "by": ["dense"]}, index.search(query, 5, 20, by="dense")),
+        ({**plain, "weights": {"words": 2.0}}, index.search(query, 5, 20, weights={"words": 2.0})),
+        ({**plain, "fusion": "ranks", "diversity": 0.5}, index.search(query, 5, 20, fusion="ranks", diversity=0.5)),
         ({**plain, "group": "passage"}, index.search(query, 5, 20, group="passage")),
     ):
         found = hits(searching, **asked)
@@ -56,9 +58,9 @@ def test_a_re_ranker_that_states_its_weight(model: BiEncoder, make: Callable[...
     index = Index.open("memory:", model)
     index.add(TEXTS)
     with running(Service([Embedder("tiny", model)], [Reranker("ranker", half)], index)) as started:
-        for hybrid in (False, True):
-            found = hits(started, query=TEXTS[3], k=20, candidates=20, rerank=True, hybrid=hybrid)
-            wanted = index.search(TEXTS[3], 20, 20, rerank=half, hybrid=hybrid)
+        for by in (["dense"], ["words", "dense"]):
+            found = hits(started, query=TEXTS[3], k=20, candidates=20, rerank=True, by=by)
+            wanted = index.search(TEXTS[3], 20, 20, rerank=half, by=by)
             assert [hit["id"] for hit in found] == [hit.id for hit in wanted]
             assert [hit["score"] for hit in found] == pytest.approx([hit.score for hit in wanted], abs=1e-4)
             assert [hit["score"] for hit in found] != [hit["rerank_score"] for hit in found]

@@ -1,0 +1,42 @@
+import pytest
+
+from munjang.index.fusion import by_ranks, by_scores, fuse
+from munjang.stores.base import Found
+
+DENSE, WORDS = Found(["a1", "b1", "c1"], [0.9, 0.8, 0.5]), Found(["b2", "a1"], [8.0, 4.0])
+HALVES = {"dense": 0.5, "words": 0.5}
+
+
+def test_values_of_one_order() -> None:
+    assert by_scores(DENSE) == pytest.approx({"a1": 1.0, "b1": 0.75, "c1": 0.0})
+    assert by_scores(Found(["a"], [0.3])) == {"a": 1.0}
+    assert by_scores(Found(["a", "b"], [2.0, 2.0])) == {"a": 1.0, "b": 1.0}
+    assert by_scores(Found([], [])) == {}
+    assert by_ranks(WORDS) == pytest.approx({"b2": 1.0, "a1": 61 / 62})
+
+
+def test_a_document_counts_by_its_best_row_of_each_way() -> None:
+    """Document b has its words in b2 and its meaning in b1: 0.75 / 2 + 1 / 2, ahead of a's 1 / 2 + 0."""
+    documents = {"a1": "a", "b1": "b", "b2": "b", "c1": "c"}
+    fused = fuse({"dense": DENSE, "words": WORDS}, HALVES, "scores", documents)
+    assert [row.id for row in fused] == ["b2", "b1", "a1", "c1"]
+    assert [row.score for row in fused] == pytest.approx([0.875, 0.875, 0.5, 0.0])
+    assert fused[2].ranks == {"dense": 1, "words": 2}
+    assert fused[2].scores == {"dense": 0.9, "words": 4.0}
+    by_row = fuse({"dense": DENSE, "words": WORDS}, HALVES, "scores", {id: id for id in documents})
+    assert [row.id for row in by_row] == ["a1", "b2", "b1", "c1"]
+
+
+def test_one_order_keeps_its_scores_and_weights_are_relative() -> None:
+    alone = fuse({"dense": Found(["a", "b"], [-0.5, -2.0])}, HALVES, "scores", {"a": "A", "b": "B"})
+    assert [(row.id, row.score) for row in alone] == [("a", -0.5), ("b", -2.0)]
+    documents = {id: id for id in ("a1", "b1", "b2", "c1")}
+    first, second = (
+        fuse({"dense": DENSE, "words": WORDS}, {"dense": size, "words": 3 * size}, "ranks", documents)
+        for size in (0.25, 5.0)
+    )
+    assert [row.score for row in first] == pytest.approx([row.score for row in second])
+
+
+def test_rows_that_are_gone_are_left_out() -> None:
+    assert [row.id for row in fuse({"dense": DENSE}, HALVES, "scores", {"b1": "b"})] == ["b1"]
