@@ -6,18 +6,19 @@ To add a fusion: a function that gives each row of one order a value, higher is 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from munjang.stores.base import Found
 
 RANK_OFFSET = 60  # of reciprocal ranks: the constant of Cormack et al. 2009, which all engines use
 
 
 def by_scores(order: Found) -> dict[str, float]:
-    """Bring scores to 0..1 between the worst and the best candidate: how far one is ahead counts."""
-    if not order.ids:
-        return {}
-    best, worst = max(order.scores), min(order.scores)
-    span = best - worst
-    return {id: (score - worst) / span if span > 0 else 1.0 for id, score in zip(order.ids, order.scores, strict=True)}
+    """Return how many standard deviations a score is above the worst candidate's: how far one is ahead counts."""
+    scores = np.array(order.scores)
+    spread = scores.std() if len(scores) else 0.0
+    values = (scores - scores.min()) / spread if spread > 0 else np.ones(len(scores))
+    return dict(zip(order.ids, values.tolist(), strict=True))
 
 
 def by_ranks(order: Found) -> dict[str, float]:
@@ -45,23 +46,23 @@ def fuse(
 
     A document counts by its best row of every way, which need not be the same one: its words may stand in one passage
     and its meaning in another. `document_of` with a document for each row fuses rows by themselves. One order alone
-    keeps its scores; several have 0 to 1.
+    keeps its scores; several have 0 to 1, which is first by every way.
 
     >>> orders = {"dense": Found(["a", "b"], [0.9, 0.8]), "words": Found(["b", "c"], [7.0, 5.0])}
     >>> [row.id for row in fuse(orders, {"dense": 0.4, "words": 0.6}, "scores", {"a": "A", "b": "B", "c": "C"})]
     ['b', 'a', 'c']
     """
     is_alone = len(orders) == 1
-    total = sum(weights[way] for way in orders)
+    values_of = {way: FUSIONS[fusion](order) for way, order in orders.items()}
+    total = sum(weights[way] * max(values_of[way].values(), default=0.0) for way in orders) or 1.0
     own: dict[str, float] = {}
     of_document: dict[str, dict[str, float]] = {}
     ranks: dict[str, dict[str, int]] = {}
     scores: dict[str, dict[str, float]] = {}
     for way, order in orders.items():
-        values = dict(zip(order.ids, order.scores, strict=True)) if is_alone else FUSIONS[fusion](order)
         for rank, (id, score) in enumerate(zip(order.ids, order.scores, strict=True), 1):
             if id in document_of:
-                value = values[id] if is_alone else values[id] * weights[way] / total
+                value = score if is_alone else values_of[way][id] * weights[way] / total
                 own[id] = own.get(id, 0.0) + value
                 best = of_document.setdefault(document_of[id], {})
                 best[way] = max(best.get(way, value), value)

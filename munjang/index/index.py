@@ -34,7 +34,7 @@ from munjang.index.documents import Metadata, documents_of, new_fields, section_
 from munjang.index.fusion import Fused, fuse
 from munjang.index.rerank import Reranking
 from munjang.index.schema import FORMAT, cutter_of, schema_of, stored_vectors
-from munjang.index.ways import WAYS, Asked, choose_ways
+from munjang.index.ways import WAYS, Asked, choose_ways, weights_of
 from munjang.index.words import also, document_terms
 from munjang.stores import open_store
 from munjang.stores.base import Found, NoSuchStore, Rows, Store
@@ -221,7 +221,7 @@ class Index:
         num_candidates, filter = max(candidates, k), self._filter(where)
         asked = Asked(queries, vectors)
         found = {name: WAYS[name].search(self.store, asked, num_candidates, filter) for name in ways}
-        return Candidates(self._hits(found, ways, request), queries, is_single, request)
+        return Candidates(self._hits(found, queries, request), queries, is_single, request)
 
     def finish(
         self, found: Candidates, reranking: Reranking | None = None, logits: Sequence[Sequence[float]] | None = None
@@ -363,15 +363,16 @@ class Index:
     def _filter(self, where: str | None) -> Filter | None:
         return None if where is None else parse(where, self.store.schema.fields)
 
-    def _hits(self, found: Mapping[str, list[Found]], ways: Mapping[str, float], request: Request) -> list[list[Hit]]:
+    def _hits(self, found: Mapping[str, list[Found]], queries: list[str] | None, request: Request) -> list[list[Hit]]:
         ids = dict.fromkeys(id for orders in found.values() for order in orders for id in order.ids)
         rows = self.store.get(list(ids))
         row_of = {id: row for row, id in enumerate(rows.ids)}  # one that was deleted meanwhile is not there
         is_grouped = request.group == "document"
         group_of = dict(zip(rows.ids, rows.document_ids if is_grouped else rows.ids, strict=True))
         hits = []
-        for orders in zip(*found.values(), strict=True):
-            fused = fuse(dict(zip(found, orders, strict=True)), ways, request.fusion, group_of)
+        for at, orders in enumerate(zip(*found.values(), strict=True)):
+            weights = weights_of("" if queries is None else queries[at], list(found), request.weights)
+            fused = fuse(dict(zip(found, orders, strict=True)), weights, request.fusion, group_of)
             best = fused[: max(request.candidates, request.k)]
             hits.append([hit_of(rows, row_of[each.id], place, each) for place, each in enumerate(best)])
         return hits

@@ -11,6 +11,7 @@ from munjang.errors import InputError, unknown
 from munjang.index.words import terms_of_queries
 from munjang.stores.base import Found, Store
 from munjang.stores.filters import Filter
+from munjang.text.korean import has_hangul
 from munjang.types import Floats
 
 
@@ -30,7 +31,7 @@ class Way:
     """A way of searching, its weight among others, and why a store can't (None: it can)."""
 
     search: Search
-    weight: float
+    weight: Callable[[str], float]  # by the query
     lacks: Callable[[Store], str | None]
     needs_text: bool = False
     needs_vectors: bool = False
@@ -51,17 +52,24 @@ def _no_words(store: Store) -> str | None:
     return None if store.abilities.has_terms else "this engine has no BM25; a folder or memory: has"
 
 
-# Weights were chosen on development queries of Korean law, encyclopedia and English medicine (docs/log.md)
+def weight_of_words(query: str) -> float:
+    """Return the weight of words against vectors: half for Korean, whose words are morphemes, less for others.
+
+    Chosen on development queries of Korean law, Korean encyclopedia and English medicine (docs/log.md).
+    """
+    return 0.5 if has_hangul(query) else 0.3
+
+
 WAYS = {
-    "words": Way(by_words, 0.5, _no_words, needs_text=True),
-    "dense": Way(by_vectors, 0.5, lambda store: None, needs_vectors=True),
+    "words": Way(by_words, weight_of_words, _no_words, needs_text=True),
+    "dense": Way(by_vectors, lambda query: 1 - weight_of_words(query), lambda store: None, needs_vectors=True),
 }
 
 
 def choose_ways(
     by: str | Sequence[str] | None, weights: Mapping[str, float] | None, store: Store, has_texts: bool
-) -> dict[str, float]:
-    """Return the weight of each way to search by; None takes all that this store and query allow."""
+) -> list[str]:
+    """Return the ways to search by; None takes all that this store and query allow."""
     if by is None:
         names = [n for n, way in WAYS.items() if way.lacks(store) is None and (has_texts or not way.needs_text)]
     else:
@@ -78,7 +86,12 @@ def choose_ways(
             raise InputError(f"Searching by {name} reads the query's text; give a text, not a vector.")
     if unused := [name for name in weights or () if name not in names]:
         raise InputError(f"A weight is given for {', '.join(unused)}, but the search is by {', '.join(names)}.")
-    chosen = {name: float((weights or {}).get(name, WAYS[name].weight)) for name in names}
-    if any(not 0 <= weight < float("inf") for weight in chosen.values()) or not sum(chosen.values()):
-        raise InputError(f"Weights must be numbers from 0 up, and one above 0, not {chosen}.")
-    return chosen
+    is_number = [0 <= weight < float("inf") for weight in (weights or {}).values()]
+    if not all(is_number) or (weights and len(weights) == len(names) and not any(weights.values())):
+        raise InputError(f"Weights must be numbers from 0 up, and one above 0, not {dict(weights or {})}.")
+    return names
+
+
+def weights_of(query: str, names: Sequence[str], weights: Mapping[str, float] | None) -> dict[str, float]:
+    """Return the weight of each way for a query: as given, else what suits its language."""
+    return {name: float((weights or {}).get(name, WAYS[name].weight(query))) for name in names}

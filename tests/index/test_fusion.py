@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 from munjang.index.fusion import by_ranks, by_scores, fuse
@@ -8,7 +9,8 @@ HALVES = {"dense": 0.5, "words": 0.5}
 
 
 def test_values_of_one_order() -> None:
-    assert by_scores(DENSE) == pytest.approx({"a1": 1.0, "b1": 0.75, "c1": 0.0})
+    spread = np.std([0.9, 0.8, 0.5])
+    assert by_scores(DENSE) == pytest.approx({"a1": 0.4 / spread, "b1": 0.3 / spread, "c1": 0.0})
     assert by_scores(Found(["a"], [0.3])) == {"a": 1.0}
     assert by_scores(Found(["a", "b"], [2.0, 2.0])) == {"a": 1.0, "b": 1.0}
     assert by_scores(Found([], [])) == {}
@@ -16,11 +18,15 @@ def test_values_of_one_order() -> None:
 
 
 def test_a_document_counts_by_its_best_row_of_each_way() -> None:
-    """Document b has its words in b2 and its meaning in b1: 0.75 / 2 + 1 / 2, ahead of a's 1 / 2 + 0."""
+    """Document b has its words in b2 and its meaning in b1, and comes before a, which is ahead by meaning alone."""
     documents = {"a1": "a", "b1": "b", "b2": "b", "c1": "c"}
     fused = fuse({"dense": DENSE, "words": WORDS}, HALVES, "scores", documents)
     assert [row.id for row in fused] == ["b2", "b1", "a1", "c1"]
-    assert [row.score for row in fused] == pytest.approx([0.875, 0.875, 0.5, 0.0])
+    spread = float(np.std([0.9, 0.8, 0.5]))
+    best = 0.4 / spread + 4 / 2  # of each way
+    assert [row.score for row in fused] == pytest.approx(
+        [(0.3 / spread + 2) / best, (0.3 / spread + 2) / best, 0.4 / spread / best, 0.0]
+    )
     assert fused[2].ranks == {"dense": 1, "words": 2}
     assert fused[2].scores == {"dense": 0.9, "words": 4.0}
     by_row = fuse({"dense": DENSE, "words": WORDS}, HALVES, "scores", {id: id for id in documents})

@@ -1,0 +1,66 @@
+"""The benchmark of retrieval and its Korean pages, on a few rows."""
+
+import lzma
+from pathlib import Path
+
+import pytest
+
+from benchmarks import korean_pages, retrieval
+from munjang.bi_encoder import BiEncoder
+from munjang.evaluation.kinds.corpus import read_retrieval
+
+LONG = "법원은 다음과 같이 판단하였다. " * 60
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    (tmp_path / "retrieval/korquad").mkdir(parents=True)
+    (tmp_path / "qa").mkdir()
+    paragraphs = [(f"p{n}", "가" if n < 3 else "나", f"{n}번 문단이다. " * 50) for n in range(5)]
+    tables = {
+        "retrieval/korquad/corpus.tsv.xz": [("id", "title", "text"), *paragraphs],
+        "retrieval/korquad/queries.tsv.xz": [
+            ("id", "text"),
+            ("q0", "0번 문단은?"),
+            ("q1", "무엇인가?"),
+            ("q4", "4번?"),
+        ],
+        "retrieval/korquad/qrels.tsv.xz": [
+            ("q", "d", "score"),
+            ("q0", "p0", "1"),
+            ("q1", "p1", "1"),
+            ("q4", "p4", "1"),
+        ],
+        "qa/korean-precedents.tsv.xz": [
+            ("question", "passage", "field"),
+            *((f"질문 {n}", f"{LONG}{n}", "민사") for n in range(3)),
+            ("짧은 것", "짧다", "민사"),
+        ],
+    }
+    for name, rows in tables.items():
+        text = "".join("\t".join(row) + "\n" for row in rows)
+        (tmp_path / name).write_bytes(lzma.compress(text.encode()))
+    return tmp_path
+
+
+def test_pages_are_long_and_have_the_question_that_repeats_least(data: Path, tmp_path: Path) -> None:
+    pages = korean_pages.build(data)
+    assert all(len(text) >= korean_pages.MIN_PAGE_CHARACTERS for text in pages.corpus.values())
+    # two paragraphs of 450 characters make a page; the article 가 has a third, which is too short alone
+    assert sorted(pages.corpus) == ["law-0", "law-1", "law-2", "wiki-p0", "wiki-p3"]
+    assert pages.relevances["q1"] == {"wiki-p0": 1.0}  # q0 repeats more of it
+    assert "q0" not in pages.queries
+
+
+def test_every_way_is_measured(tiny_bert: Path, tmp_path: Path) -> None:
+    for name, rows in {
+        "corpus": ["id\ttext", "a\tred apples", "b\tblue whales", "c\tgreen trees"],
+        "queries": ["id\ttext", *(f"{n}\twhales" for n in range(8))],
+        "qrels": ["query\tdocument\tscore", *(f"{n}\tb\t1" for n in range(8))],
+    }.items():
+        (tmp_path / f"{name}.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    rows = list(retrieval.measure(read_retrieval(tmp_path), BiEncoder.load(tiny_bert, "cpu"), None, 5))
+    assert [row["way"] for row in rows] == list(retrieval.WAYS)
+    assert rows[0]["ndcg@10"] == 100.0
+    sizes = [row["bytes_a_document"] for row in rows]
+    assert sizes[2] == sizes[3] == pytest.approx(sizes[0] + sizes[1], abs=1)
