@@ -49,6 +49,7 @@ class Options:
     )
     fusion: Literal["scores", "ranks"] = option("how several ways become one order", default="scores")
     diversity: float = option("prefer hits unlike those before them: 0 is off, 1 the most", default=0.0)
+    min_score: float | None = option("leave out hits of lower relevance, 0 to 1, in a calibrated index", default=None)
     passages: bool = option("show every passage, not only the best of each document", default=False)
     column: str | None = option("text column of tables (default: recognized by name)", default=None)
     lines: bool = option("read each line of a .txt as a document", default=False)
@@ -83,6 +84,7 @@ def run(options: Options) -> int:
             by=options.by or None,
             fusion=options.fusion,
             diversity=options.diversity,
+            min_score=options.min_score,
         )
     for hit in hits:
         print(json.dumps(hit.as_dict(), ensure_ascii=False) if options.json else shown(hit))

@@ -12,6 +12,7 @@ from munjang.stores.base import Rows
 from munjang.text.highlights import Highlighter
 from munjang.text.inputs import as_texts
 from munjang.types import Hit
+from munjang.vectors.diversity import marginal
 
 GROUPS = ("document", "passage")
 
@@ -52,6 +53,13 @@ class Request:
             raise InputError(f"diversity must be from 0 (off) to 1 (unlike each other), not {self.diversity}.")
         if self.min_score is not None and not 0 <= self.min_score <= 1:
             raise InputError(f"min_score is a relevance from 0 to 1, not {self.min_score}.")
+        if self.min_score is not None and not self.is_dense:
+            raise InputError("min_score needs the similarity of vectors: search by dense too.")
+
+    @property
+    def is_dense(self) -> bool:
+        """Tell whether vectors are searched by."""
+        return self.by is None or "dense" in ([self.by] if isinstance(self.by, str) else self.by)
 
 
 @dataclass(frozen=True)
@@ -101,3 +109,18 @@ def one_per_document(hits: Sequence[Hit]) -> list[Hit]:
 def highlighted(hits: Sequence[Hit], words: Highlighter) -> list[Hit]:
     """Say where the words of the query stand in each hit."""
     return [replace(hit, highlights=tuple(words.places(hit.text))) for hit in hits]
+
+
+def diverse(hits: Sequence[Hit], rows: Rows, k: int, diversity: float) -> list[Hit]:
+    """Choose hits that score high and are unlike each other; `rows` has their vectors."""
+    full = rows.vectors if rows.full_vectors is None else rows.full_vectors
+    vector_of = {} if full is None else dict(zip(rows.ids, np.asarray(full, np.float32), strict=True))
+    kept = [hit for hit in hits if hit.id in vector_of]  # one that was deleted meanwhile is not there
+    if not kept:
+        return []
+    units = np.array([vector_of[hit.id] for hit in kept])
+    units /= np.maximum(np.linalg.norm(units, axis=1, keepdims=True), 1e-12)
+    scores = np.array([hit.score for hit in kept], np.float32)
+    span = np.ptp(scores)
+    scores = (scores - scores.min()) / span if span > 0 else scores  # as cosines: 0 to 1
+    return [kept[place] for place in marginal(scores, units, k, diversity)]

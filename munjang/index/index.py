@@ -8,7 +8,7 @@
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from types import TracebackType
@@ -26,12 +26,14 @@ from munjang.index.candidates import (
     Request,
     RetrieveOptions,
     as_queries,
+    diverse,
     highlighted,
     hit_of,
     one_per_document,
 )
 from munjang.index.documents import Metadata, documents_of, new_fields, section_metadata, sections_by_id
 from munjang.index.fusion import Fused, fuse
+from munjang.index.relevance import NOT_CALIBRATED, Scale, features_of, key_of, scale_of, with_relevance
 from munjang.index.rerank import Reranking
 from munjang.index.schema import FORMAT, cutter_of, schema_of, stored_vectors
 from munjang.index.ways import WAYS, Asked, choose_ways, weights_of
@@ -44,7 +46,6 @@ from munjang.stores.parsing import parse
 from munjang.text.highlights import Highlighter
 from munjang.text.passages import Passage, PassageCutter
 from munjang.types import Array, Floats, Hit
-from munjang.vectors.diversity import marginal
 from munjang.vectors.similarity import check_vectors
 
 BATCH_DOCUMENTS = 2048  # cut, encoded and stored together: what a killed run may have to do again
@@ -239,11 +240,41 @@ class Index:
         if request.diversity:
             hits = [self._diverse(row, request) for row in hits]
         hits = [row[: request.k] for row in hits]
+        scale = scale_of(self.store.schema.facts, reranking) if request.is_dense else None
+        if request.min_score is not None and (scale is None or found.queries is None):
+            raise InputError(NOT_CALIBRATED if scale is None else "min_score reads the query's text; give no vector.")
         if found.queries is not None:
-            facts = self.store.schema.facts
-            words = [Highlighter(query, also(query, facts)) for query in found.queries]
+            words = [Highlighter(query, also(query, self.store.schema.facts)) for query in found.queries]
             hits = [highlighted(*pair) for pair in zip(hits, words, strict=True)]
+            if scale is not None:
+                hits = [with_relevance(*pair, scale) for pair in zip(hits, words, strict=True)]
+        if (lowest := request.min_score) is not None:
+            hits = [[hit for hit in row if (hit.relevance or 0.0) >= lowest] for row in hits]
         return hits[0] if found.is_single else hits
+
+    def calibrate(
+        self,
+        queries: Sequence[str],
+        relevant: Sequence[Collection[str]],
+        k: int = 10,
+        rerank: CrossEncoder | Reranking | None = None,
+    ) -> None:
+        """Fit `Hit.relevance`, the probability that a hit answers its query, and keep the scale with the index.
+
+        `relevant`: the ids of the documents that answer each query. With `rerank` the scale is that of searches with
+        this re-ranker. Hits of the first `k` count as judged: a document that is not named is taken as irrelevant.
+        """
+        if len(queries) != len(relevant):
+            raise InputError(f"Give relevant ids for every query; there are {len(queries)} and {len(relevant)}.")
+        reranking = Reranking(rerank) if isinstance(rerank, CrossEncoder) else rerank
+        rows = self.search(list(queries), k, rerank=reranking)
+        texts = [Highlighter(query) for query in queries]
+        features = [features_of(hits, words) for hits, words in zip(rows, texts, strict=True) if hits]
+        judged = [hit.document_id in ids for hits, ids in zip(rows, relevant, strict=True) for hit in hits]
+        scale = Scale.fitted(np.concatenate(features) if features else np.zeros((0, 2)), judged)
+        facts = self.store.schema.facts
+        known = {**facts.get("relevance", {}), key_of(reranking): {"weights": scale.weights, "bias": scale.bias}}
+        self.store.put_facts({**facts, "relevance": known})
 
     def get(self, ids: Sequence[str]) -> list[Hit]:
         """Return passages by id, in this order, without scores; unknown ids are left out."""
@@ -378,19 +409,8 @@ class Index:
         return hits
 
     def _diverse(self, hits: list[Hit], request: Request) -> list[Hit]:
-        """Choose hits that score high and are unlike each other."""
         rows = self.store.get([hit.id for hit in hits], with_vectors=True)
-        full = rows.vectors if rows.full_vectors is None else rows.full_vectors
-        vector_of = {} if full is None else dict(zip(rows.ids, np.asarray(full, np.float32), strict=True))
-        kept = [hit for hit in hits if hit.id in vector_of]  # one that was deleted meanwhile is not there
-        if not kept:
-            return []
-        units = np.array([vector_of[hit.id] for hit in kept]).reshape(len(kept), -1)
-        units /= np.maximum(np.linalg.norm(units, axis=1, keepdims=True), 1e-12)
-        scores = np.array([hit.score for hit in kept], np.float32)
-        span = np.ptp(scores)
-        scores = (scores - scores.min()) / span if span > 0 else scores  # as cosines: 0 to 1
-        return [kept[place] for place in marginal(scores, units, request.k, request.diversity)]
+        return diverse(hits, rows, request.k, request.diversity)
 
     def scan(self, batch_rows: int = 4096) -> Iterator[Rows]:
         """Read all rows with their vectors, batch by batch."""

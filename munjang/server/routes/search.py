@@ -20,6 +20,7 @@ class Search(OwnBody):
 
     `rerank_weight`: its weight in the final order, 0 to 1, the retrieval has the rest; left out, what the re-ranker's
     folder states, or 1. `by`: words, dense or both; left out, all that the index has. `weights`: of each way.
+    `min_score`: the lowest relevance, in an index that is calibrated.
     """
 
     query: Text
@@ -33,6 +34,7 @@ class Search(OwnBody):
     weights: dict[Text, Annotated[float, Field(ge=0)]] | None = None
     fusion: Literal["scores", "ranks"] = "scores"
     diversity: Annotated[float, Field(ge=0, le=1)] = 0.0
+    min_score: Annotated[float, Field(ge=0, le=1)] | None = None
 
 
 def routes(service: Service) -> APIRouter:
@@ -56,7 +58,7 @@ async def find(service: Service, body: Search) -> list[Hit]:
     embedder = next(embedder for embedder in service.embedders if embedder.model is index.model)
     vectors, _ = await service.embed(embedder, [body.query], Embedding(role="query"), "query")
     asked = (body.query, body.k, body.candidates, body.where, vectors)
-    names = ("group", "by", "weights", "fusion", "diversity")
+    names = ("group", "by", "weights", "fusion", "diversity", "min_score")
     options: RetrieveOptions = {name: getattr(body, name) for name in names}  # type: ignore[assignment]
     found = await service.with_index(lambda: index.retrieve(*asked, **options))
     [hits], reranking, logits = found.hits, None, None
