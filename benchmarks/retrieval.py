@@ -31,7 +31,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "fused by ranks": {"fusion": "ranks"},
     "fused (default)": {},
 }
-NUM_RERANKED_QUERIES = 100  # of each set: a cross-encoder reads 100 pairs for each
+NUM_RERANKED_QUERIES = 40  # of each set: a cross-encoder reads 100 pairs for each
 NUM_DOCUMENTS = 2000  # of a set made of questions and answers
 
 
@@ -102,15 +102,17 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", choices=list(SETS), default=list(SETS))
     parser.add_argument("--max-queries", type=int, default=1000, help="of each set")
     parser.add_argument("--dtype", default="int8")
-    parser.add_argument("--no-rerank", action="store_true")
+    parser.add_argument(
+        "--rerank", nargs="*", choices=list(SETS), default=["KorQuAD", "Cranfield"], help="sets to re-rank"
+    )
     parser.add_argument("--record", action="store_true", help="write results/<day>-retrieval.json and .svg")
     options = parser.parse_args()
     model = BiEncoder.load(device="cpu", dtype=options.dtype)
-    scorer = None if options.no_rerank else CrossEncoder.load(device="cpu", dtype=options.dtype)
+    scorer = CrossEncoder.load(device="cpu", dtype=options.dtype)
     sets = {}
     for name in options.sets:
         data = replace(SETS[name](options.data), name=name)
-        rows = list(measure(data, model, scorer, options.max_queries))
+        rows = list(measure(data, model, scorer if name in options.rerank else None, options.max_queries))
         sets[name] = {"documents": len(data.corpus), "rows": rows}
         print(name, f"{len(data.corpus):,} documents", *rows, sep="\n  ", flush=True)
     if options.record:

@@ -9,6 +9,7 @@ munjang index info notes-index
 munjang index compact notes-index
 munjang index export notes-index rows.jsonl.gz          for `import` into an index of the same model
 munjang index import notes-index vectors                bulk load of what `munjang encode --ray` wrote
+munjang index synonyms notes-index synonyms.txt         lines such as "car, automobile" or "AI => 인공지능"
 munjang index reembed notes-index --model another       recompute all vectors; the old ones serve until then
 """
 
@@ -36,12 +37,13 @@ SUMMARY_KO = "문서의 색인을 만들고, 바꾸고, 살펴보기"
 class Options:
     """Options of `munjang index`."""
 
-    action: Literal["build", "add", "delete", "info", "compact", "export", "import", "reembed"] = option(
-        "build, add, delete, info, compact, export, import or reembed", is_positional=True, metavar="ACTION"
+    action: Literal["build", "add", "delete", "info", "compact", "export", "import", "synonyms", "reembed"] = option(
+        "build, add, delete, info, compact, export, import, synonyms or reembed", is_positional=True, metavar="ACTION"
     )
     place: str = option(LASTING_LOCATIONS, is_positional=True)
     inputs: tuple[str, ...] = option(
-        "files and folders of documents; for delete, ids; for export and import, a file or a folder from encode --ray",
+        "files and folders of documents; for delete, ids; for export and import, a file or a folder from encode --ray; "
+        "for synonyms, a file",
         default=(),
         is_positional=True,
         metavar="INPUT",
@@ -84,6 +86,8 @@ def run(options: Options) -> int:
         raise InputError(
             f"{options.action} takes one file, .jsonl or .jsonl.gz; import also a folder of `encode --ray`"
         )
+    elif options.action == "synonyms" and len(options.inputs) != 1:
+        raise InputError("synonyms takes one text file with a group in each line, such as: car, automobile")
     if options.action == "reembed":
         return _reembed(options)
     create = options.action in ("build", "import")
@@ -141,6 +145,12 @@ def _compact(index: "Index", options: Options) -> int:
     return 0
 
 
+def _synonyms(index: "Index", options: Options) -> int:
+    number = index.set_synonyms(options.inputs[0])
+    _say(options, f"{number:,} terms of {options.inputs[0]} also find others")
+    return 0
+
+
 def _export(index: "Index", options: Options) -> int:
     from munjang.index.transfer import export_rows
 
@@ -195,6 +205,7 @@ ACTIONS: dict[str, Callable[[Any, Options], int]] = {
     "delete": _delete,
     "info": _info,
     "compact": _compact,
+    "synonyms": _synonyms,
     "export": _export,
     "import": _import,
 }

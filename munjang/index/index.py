@@ -14,8 +14,6 @@ from itertools import islice
 from types import TracebackType
 from typing import Any, TypeAlias, Unpack, overload
 
-import numpy as np
-
 from munjang.arguments import check_arguments
 from munjang.bi_encoder import BiEncoder
 from munjang.cross_encoder import CrossEncoder
@@ -33,11 +31,11 @@ from munjang.index.candidates import (
 )
 from munjang.index.documents import Metadata, documents_of, new_fields, section_metadata, sections_by_id
 from munjang.index.fusion import Fused, fuse
-from munjang.index.relevance import NOT_CALIBRATED, Scale, features_of, key_of, scale_of, with_relevance
+from munjang.index.relevance import NOT_CALIBRATED, fitted, key_of, scale_of, with_relevance
 from munjang.index.rerank import Reranking
 from munjang.index.schema import FORMAT, cutter_of, schema_of, stored_vectors
 from munjang.index.ways import WAYS, Asked, choose_ways, weights_of
-from munjang.index.words import also, document_terms
+from munjang.index.words import also, document_terms, read_synonyms
 from munjang.stores import open_store
 from munjang.stores.base import Found, NoSuchStore, Rows, Store
 from munjang.stores.checks import check_fields, check_rows
@@ -267,11 +265,7 @@ class Index:
         if len(queries) != len(relevant):
             raise InputError(f"Give relevant ids for every query; there are {len(queries)} and {len(relevant)}.")
         reranking = Reranking(rerank) if isinstance(rerank, CrossEncoder) else rerank
-        rows = self.search(list(queries), k, rerank=reranking)
-        texts = [Highlighter(query) for query in queries]
-        features = [features_of(hits, words) for hits, words in zip(rows, texts, strict=True) if hits]
-        judged = [hit.document_id in ids for hits, ids in zip(rows, relevant, strict=True) for hit in hits]
-        scale = Scale.fitted(np.concatenate(features) if features else np.zeros((0, 2)), judged)
+        scale = fitted(self.search(list(queries), k, rerank=reranking), queries, relevant)
         facts = self.store.schema.facts
         known = {**facts.get("relevance", {}), key_of(reranking): {"weights": scale.weights, "bias": scale.bias}}
         self.store.put_facts({**facts, "relevance": known})
@@ -284,6 +278,12 @@ class Index:
     def count(self, where: str | None = None) -> int:
         """Count passages: all, or those that a filter keeps."""
         return self.store.count(self._filter(where))
+
+    def set_synonyms(self, path: str | os.PathLike[str]) -> int:
+        """Keep a file of synonyms, which widen searches for words, with the index; return its number of terms."""
+        lines, number = read_synonyms(path)
+        self.store.put_facts({**self.store.schema.facts, "synonyms": lines})
+        return number
 
     def compact(self) -> dict[str, Any]:
         """Tidy up and build what makes searching fast, if it pays; return what was done."""

@@ -4,7 +4,7 @@ Logistic regression of a few features of a hit. A scale belongs to the models th
 and the re-ranker's where one orders the hits.    N hits, F features.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -59,6 +59,13 @@ def features_of(hits: Sequence[Hit], words: Highlighter) -> Doubles:
             for row, hit in zip(rows, hits, strict=True)
         ]
     return np.array(rows, np.float64).reshape(len(hits), -1)
+
+
+def fitted(rows: Sequence[Sequence[Hit]], queries: Sequence[str], relevant: Sequence[Collection[str]]) -> Scale:
+    """Fit a scale to the hits of judged queries."""
+    features = [features_of(hits, Highlighter(query)) for hits, query in zip(rows, queries, strict=True) if hits]
+    judged = [hit.document_id in ids for hits, ids in zip(rows, relevant, strict=True) for hit in hits]
+    return Scale.fitted(np.concatenate(features) if features else np.zeros((0, 2)), judged)
 
 
 def key_of(reranking: Reranking | None) -> str:

@@ -84,6 +84,7 @@ def reembed(
     target = _next_name(old.schema.facts.get("generation", 0), name)
     schema = schema_of(model, old.schema.vectors, old.schema.facts["chunk"], model_name or model.model.folder)
     facts = {**schema.facts, "generation": old.schema.facts.get("generation", 0) + 1}
+    facts |= {name: old.schema.facts[name] for name in ("synonyms",) if name in old.schema.facts}
     schema = replace(schema, fields=dict(old.schema.fields), facts=facts)
     try:
         new = open_store(location, None, False, target)

@@ -1,6 +1,8 @@
 """The words of an index: how its texts and its queries are cut for BM25, by the method that it was made with."""
 
 from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 from munjang.text.synonyms import Synonyms
@@ -27,3 +29,9 @@ def also(query: str, facts: Mapping[str, Any]) -> list[str]:
     """Return the words that the index's synonyms add to a query."""
     lines = facts.get("synonyms")
     return Synonyms.parse(lines).widened(words_of(query)) if lines else []
+
+
+def read_synonyms(path: str | PathLike[str]) -> tuple[list[str], int]:
+    """Return the lines of a file of synonyms, checked, and the number of terms that find others."""
+    number = len(Synonyms.read(path).also)
+    return Path(path).read_text(encoding="utf-8-sig").splitlines(), number

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from munjang.bi_encoder import BiEncoder
+from munjang.cli import main
 from munjang.cross_encoder import CrossEncoder
 from munjang.errors import CheckpointError, InputError, UnknownArgument
 from munjang.index import Index, ModelMismatch
@@ -203,6 +204,22 @@ def test_an_index_of_the_first_method_keeps_its_words(model: BiEncoder) -> None:
         index.add(["several stalling wings"], ["a"])
         assert index.store.get(["a#0"], with_vectors=True).terms == ["several stalling wings"]
         assert [hit.id for hit in index.search("stalling", by="words")] == ["a#0"]
+
+
+def test_synonyms_widen_a_search_for_words_and_stay(model: BiEncoder, tmp_path: Path) -> None:
+    pytest.importorskip("lancedb")
+    (tmp_path / "synonyms.txt").write_text("car, automobile\nai => machine learning\n", encoding="utf-8")
+    place = str(tmp_path / "index")
+    with Index.open(place, model) as index:
+        index.add(["an automobile", "a bicycle", "machine learning"], ["a", "b", "m"])
+        assert index.search("cars", by="words") == []
+    assert main(["index", "synonyms", place, str(tmp_path / "synonyms.txt"), "--quiet"]) == 0
+    with Index.open(place) as index:
+        (hit,) = index.search("car", by="words")
+        assert (hit.document_id, hit.highlights) == ("a", ((3, 13),))
+        assert [hit.document_id for hit in index.search("AI", by="words")] == ["m"]
+        assert index.search("learning", by="words")[0].document_id == "m"
+    assert main(["index", "synonyms", place]) != 0
 
 
 def test_ready_vectors(model: BiEncoder) -> None:
