@@ -103,17 +103,17 @@ def load_encoder(folder: Path, config: Json) -> TokenEncoder:
     if family is None or shape is None:
         return _fallback(folder, config, "AutoModel", fallback.TransformersEncoder)
     weights = weights_of(folder)
-    encoder = _build(shape, weights)
+    encoder = _build(shape, weights, folder)
     fill(encoder, family.names(shape), weights, family.prefix, folder)
     return encoder
 
 
-def _build(shape: Architecture, weights: Weights) -> Encoder:
+def _build(shape: Architecture, weights: Mapping[str, Tensor], folder: Path) -> Encoder:
     """Build an encoder of this shape, its weights still to be filled in: no more blocks than there are tensors."""
     num_blocks = max(shape.shared) + 1 if shape.shared else shape.num_layers
     if num_blocks > len(weights):
         raise CheckpointError(
-            f"{weights.folder}: config.json asks for {num_blocks:,} blocks, and the weights have {len(weights):,} "
+            f"{folder}: config.json asks for {num_blocks:,} blocks, and the weights have {len(weights):,} "
             "tensors; they are not of one model."
         )
     with torch.device("meta"):
@@ -136,7 +136,7 @@ def load_classifier(folder: Path, config: Json) -> Network:
             f"{folder} has no classification head ({family.head_names['out']}): it is an encoder, not a cross-encoder. "
             "Start one with CrossEncoder.create(folder, num_labels=1) and train it, or load it with BiEncoder.load."
         )
-    encoder = _build(shape, weights)
+    encoder = _build(shape, weights, folder)
     fill(encoder, family.names(shape), weights, family.prefix, folder)
     path = folder / "config.json"
     try:

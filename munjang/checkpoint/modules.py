@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from munjang.checkpoint.files import Json, Weights, read_json, read_json_if, whole
 from munjang.errors import CheckpointError, UnsupportedModel, unknown
 from munjang.nn.heads import Dense, LayerNorm, Normalize, activation, check_weight, path_of
-from munjang.nn.pooling import POOLERS
+from munjang.nn.pooling import MAX_MODES, POOLERS
 
 # Pooling as booleans (1.x to 5.x), in the order in which several are put side by side
 POOLING_KEYS = {
@@ -63,8 +63,8 @@ def read_pooling(folder: Path) -> Pooling:
     for mode in modes:
         if not isinstance(mode, str) or mode not in POOLERS:
             raise CheckpointError(f"{unknown('pooling', mode, POOLERS)} ({path})")
-    if len(set(modes)) < len(modes):
-        raise CheckpointError(f"{path}: pooling_mode names one mode several times: {modes!r:.60}.")
+    if len(modes) > MAX_MODES:
+        raise CheckpointError(f"{path}: pooling_mode names {len(modes):,} modes; at most {MAX_MODES} are taken.")
     return Pooling(tuple(modes), bool(config.get("include_prompt", True)))
 
 

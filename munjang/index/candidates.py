@@ -7,8 +7,9 @@ from typing import Any, Literal, TypedDict
 import numpy as np
 
 from munjang.errors import InputError, unknown
-from munjang.index.fusion import FUSIONS, Fused
-from munjang.stores.base import Rows
+from munjang.index.fusion import FUSIONS, Fused, fuse
+from munjang.index.ways import weights_of
+from munjang.stores.base import Found, Rows, Store
 from munjang.text.highlights import Highlighter
 from munjang.text.inputs import as_texts
 from munjang.types import Hit
@@ -43,8 +44,8 @@ class Request:
     min_score: float | None = None
 
     def __post_init__(self) -> None:
-        if self.k < 1 or self.candidates < 1:
-            raise InputError(f"k and candidates must be at least 1, not {self.k} and {self.candidates}.")
+        if not all(isinstance(number, int | np.integer) and number >= 1 for number in (self.k, self.candidates)):
+            raise InputError(f"k and candidates must be whole numbers from 1, not {self.k!r} and {self.candidates!r}.")
         if self.group not in GROUPS:
             raise InputError(f"Unknown group {self.group!r}; choose from {', '.join(GROUPS)}.")
         if self.fusion not in FUSIONS:
@@ -89,6 +90,24 @@ def hit_of(rows: Rows, row: int, place: int, fused: Fused) -> Hit:
     )
 
 
+def fused_hits(
+    store: Store, found: Mapping[str, list[Found]], queries: list[str] | None, request: Request
+) -> list[list[Hit]]:
+    """Fuse what each way found, query by query, and read the best rows."""
+    ids = dict.fromkeys(id for orders in found.values() for order in orders for id in order.ids)
+    rows = store.get(list(ids))
+    row_of = {id: row for row, id in enumerate(rows.ids)}  # one that was deleted meanwhile is not there
+    is_grouped = request.group == "document"
+    group_of = dict(zip(rows.ids, rows.document_ids if is_grouped else rows.ids, strict=True))
+    hits = []
+    for at, orders in enumerate(zip(*found.values(), strict=True)):
+        weights = weights_of("" if queries is None else queries[at], list(found), request.weights)
+        fused = fuse(dict(zip(found, orders, strict=True)), weights, request.fusion, group_of)
+        best = fused[: max(request.candidates, request.k)]
+        hits.append([hit_of(rows, row_of[each.id], place, each) for place, each in enumerate(best)])
+    return hits
+
+
 def as_queries(query: Any) -> tuple[list[str] | None, bool]:
     """Return the texts to search for, None where vectors were given, and whether it is one query alone."""
     if isinstance(query, str):
@@ -111,8 +130,9 @@ def highlighted(hits: Sequence[Hit], words: Highlighter) -> list[Hit]:
     return [replace(hit, highlights=tuple(words.places(hit.text))) for hit in hits]
 
 
-def diverse(hits: Sequence[Hit], rows: Rows, k: int, diversity: float) -> list[Hit]:
-    """Choose hits that score high and are unlike each other; `rows` has their vectors."""
+def diverse(store: Store, hits: Sequence[Hit], request: Request) -> list[Hit]:
+    """Choose hits that score high and are unlike each other."""
+    rows = store.get([hit.id for hit in hits], with_vectors=True)
     full = rows.vectors if rows.full_vectors is None else rows.full_vectors
     vector_of = {} if full is None else dict(zip(rows.ids, np.asarray(full, np.float32), strict=True))
     kept = [hit for hit in hits if hit.id in vector_of]  # one that was deleted meanwhile is not there
@@ -123,4 +143,4 @@ def diverse(hits: Sequence[Hit], rows: Rows, k: int, diversity: float) -> list[H
     scores = np.array([hit.score for hit in kept], np.float32)
     span = np.ptp(scores)
     scores = (scores - scores.min()) / span if span > 0 else scores  # as cosines: 0 to 1
-    return [kept[place] for place in marginal(scores, units, k, diversity)]
+    return [kept[place] for place in marginal(scores, units, request.k, request.diversity)]

@@ -25,19 +25,20 @@ from munjang.index.candidates import (
     RetrieveOptions,
     as_queries,
     diverse,
+    fused_hits,
     highlighted,
     hit_of,
     one_per_document,
 )
 from munjang.index.documents import Metadata, documents_of, new_fields, section_metadata, sections_by_id
-from munjang.index.fusion import Fused, fuse
+from munjang.index.fusion import Fused
 from munjang.index.relevance import NOT_CALIBRATED, fitted, key_of, scale_of, with_relevance
 from munjang.index.rerank import Reranking
 from munjang.index.schema import FORMAT, cutter_of, schema_of, stored_vectors
-from munjang.index.ways import WAYS, Asked, choose_ways, weights_of
+from munjang.index.ways import WAYS, Asked, choose_ways
 from munjang.index.words import also, document_terms, read_synonyms
 from munjang.stores import open_store
-from munjang.stores.base import Found, NoSuchStore, Rows, Store
+from munjang.stores.base import NoSuchStore, Rows, Store
 from munjang.stores.checks import check_fields, check_rows
 from munjang.stores.filters import Filter
 from munjang.stores.parsing import parse
@@ -185,13 +186,12 @@ class Index:
     ) -> Any:
         """Return hits, best first: a list for one query (a text or a vector), a list of lists for several.
 
-        `k` hits (10) out of so many `candidates` (100), which is also what a re-ranker reads.
-
-        `where` filters by metadata: "year >= 2020 and lang = 'ko'". `rerank`: a cross-encoder that orders the
-        candidates again. `group`: "document" shows the best passage of each, "passage" all of them. `by`: "words"
-        (BM25), "dense" (vectors) or both, by default whatever the engine has; `weights` says how much each counts, and
-        `fusion` how: by "scores" or by "ranks". `diversity` (0 to 1) prefers hits that are unlike those before them.
-        `min_score` leaves out hits whose relevance is lower (`Index.calibrate`).
+        `k` hits (10) out of so many `candidates` (100), which is also what a re-ranker reads. `where` filters by
+        metadata: "year >= 2020 and lang = 'ko'". `rerank`: a cross-encoder that orders the candidates again. `group`:
+        "document" shows the best passage of each, "passage" all of them. `by`: "words" (BM25), "dense" (vectors) or
+        both, by default whatever the engine has; `weights` says how much each counts, and `fusion` how: by "scores" or
+        by "ranks". `diversity` (0 to 1) prefers hits that are unlike those before them. `min_score` leaves out hits
+        whose relevance is lower (`Index.calibrate`).
         """
         check_arguments("search", options, {*SearchOptions.__annotations__, "k", "candidates", "where"})
         rerank = options.pop("rerank", None)
@@ -220,7 +220,7 @@ class Index:
         num_candidates, filter = max(candidates, k), self._filter(where)
         asked = Asked(queries, vectors)
         found = {name: WAYS[name].search(self.store, asked, num_candidates, filter) for name in ways}
-        return Candidates(self._hits(found, queries, request), queries, is_single, request)
+        return Candidates(fused_hits(self.store, found, queries, request), queries, is_single, request)
 
     def finish(
         self, found: Candidates, reranking: Reranking | None = None, logits: Sequence[Sequence[float]] | None = None
@@ -236,7 +236,7 @@ class Index:
         if request.group == "document":
             hits = [one_per_document(row) for row in hits]
         if request.diversity:
-            hits = [self._diverse(row, request) for row in hits]
+            hits = [diverse(self.store, row, request) for row in hits]
         hits = [row[: request.k] for row in hits]
         scale = scale_of(self.store.schema.facts, reranking) if request.is_dense else None
         if request.min_score is not None and (scale is None or found.queries is None):
@@ -383,34 +383,13 @@ class Index:
             self.store.extend(new)
 
     def _check_queries(self, query: Any) -> Floats:
-        vectors = check_vectors(query, "query")
-        if vectors.shape[1] != self.store.schema.dimension:
-            raise InputError(
-                f"The query has {vectors.shape[1]} dimensions, the index {self.store.schema.dimension}; "
-                "they must be of one model."
-            )
+        vectors, dimension = check_vectors(query, "query"), self.store.schema.dimension
+        if vectors.shape[1] != dimension:
+            raise InputError(f"The query has {vectors.shape[1]} dimensions, the index {dimension}; use one model.")
         return vectors
 
     def _filter(self, where: str | None) -> Filter | None:
         return None if where is None else parse(where, self.store.schema.fields)
-
-    def _hits(self, found: Mapping[str, list[Found]], queries: list[str] | None, request: Request) -> list[list[Hit]]:
-        ids = dict.fromkeys(id for orders in found.values() for order in orders for id in order.ids)
-        rows = self.store.get(list(ids))
-        row_of = {id: row for row, id in enumerate(rows.ids)}  # one that was deleted meanwhile is not there
-        is_grouped = request.group == "document"
-        group_of = dict(zip(rows.ids, rows.document_ids if is_grouped else rows.ids, strict=True))
-        hits = []
-        for at, orders in enumerate(zip(*found.values(), strict=True)):
-            weights = weights_of("" if queries is None else queries[at], list(found), request.weights)
-            fused = fuse(dict(zip(found, orders, strict=True)), weights, request.fusion, group_of)
-            best = fused[: max(request.candidates, request.k)]
-            hits.append([hit_of(rows, row_of[each.id], place, each) for place, each in enumerate(best)])
-        return hits
-
-    def _diverse(self, hits: list[Hit], request: Request) -> list[Hit]:
-        rows = self.store.get([hit.id for hit in hits], with_vectors=True)
-        return diverse(hits, rows, request.k, request.diversity)
 
     def scan(self, batch_rows: int = 4096) -> Iterator[Rows]:
         """Read all rows with their vectors, batch by batch."""

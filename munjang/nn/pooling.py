@@ -20,6 +20,8 @@ from munjang.types import Ints
 
 Value = TypeVar("Value", Tensor, Node)
 
+MAX_MODES = 16  # each makes vectors longer by the encoder's width; known models have one or two
+
 
 class Texts(Generic[Value]):
     """The tokens of a batch that are pooled, with the operations of poolings; a text without tokens gives zeros."""
@@ -100,8 +102,8 @@ def check(modes: Sequence[str]) -> tuple[str, ...]:
     for mode in modes:
         if mode not in POOLERS:
             raise unknown("pooling", mode, POOLERS)
-    if len(set(modes)) < len(modes):
-        raise InputError(f"A pooling can be named once, not as in {list(modes)!r:.60}.")
+    if len(modes) > MAX_MODES:
+        raise InputError(f"A pooling has at most {MAX_MODES} modes, not {len(modes):,}.")
     return tuple(modes)
 
 

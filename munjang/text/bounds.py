@@ -1,4 +1,4 @@
-"""Bounds of what the files of a tokenizer may ask for: their size, how far they lengthen a text, how long they search."""
+"""Bounds of what the files of a tokenizer may ask for: size, how far they lengthen a text, how long they search."""
 
 import base64
 import json

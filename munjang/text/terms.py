@@ -33,7 +33,7 @@ def search_terms(texts: Sequence[str]) -> list[str]:
     """Return what BM25 matches of each text, put together with spaces.
 
     >>> search_terms(["Running shoes, 2 pairs"])
-    ['runn sho 2 pair']
+    ['runn shoe 2 pair']
     """
     return [" ".join(term for word in WORD.findall(normal(text)) for term in _terms(word)) for text in texts]
 

@@ -25,8 +25,8 @@ INT8_STEPS = 127  # codes of the length one
 def maxsim(query_TD: Any, documents: Sequence[Any]) -> Any:
     """Score documents, each an array [T, D] of token vectors, against one query: float32 [B].
 
-    >>> maxsim(np.eye(2, dtype=np.float32), [np.eye(2, dtype=np.float32), np.array([[0.6, 0.8]], np.float32)])
-    array([2. , 1.4], dtype=float32)
+    >>> maxsim(np.eye(2, dtype=np.float32), [np.eye(2, dtype=np.float32), np.array([[0.5, 0.25]], np.float32)])
+    array([2.  , 0.75], dtype=float32)
     """
     return maxsim_matrix([query_TD], documents)[0]
 

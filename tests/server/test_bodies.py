@@ -1,5 +1,6 @@
 """Bodies that are wrong in many places: sizes are checked before shapes, shapes up to the first error."""
 
+import copy
 from typing import Any
 
 import pytest
@@ -38,7 +39,9 @@ def test_too_many_members(value: Any, message: str) -> None:
 
 @pytest.mark.parametrize("value", [{"inputs": [[1] * 5] * 3}, {"documents": [{"metadata": {"a": 1, "b": 2}}]}, 7, "a"])
 def test_sizes_within_the_limits(value: Any) -> None:
+    before = copy.deepcopy(value)
     check_sizes(value, LIMITS)
+    assert value == before
 
 
 @pytest.mark.parametrize(
