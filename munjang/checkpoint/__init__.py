@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from munjang.checkpoint import layouts, write
+from munjang.checkpoint.atomic import remove_leftovers
 from munjang.checkpoint.bundled import BUNDLED, default, name_of
 from munjang.checkpoint.files import stated_dtype
 from munjang.checkpoint.hub import BI_HUB, CROSS_HUB, Hub, resolve
@@ -59,6 +60,7 @@ def kind(model: str | os.PathLike[str]) -> str:
 
 def load_bi(folder: Path, pooling: tuple[str, ...] | None = None) -> Model:
     """Read a bi-encoder from a folder of any known layout; `pooling` replaces the folder's own."""
+    remove_leftovers(folder)
     declared = layouts.declared_kind(folder)
     if declared == "CrossEncoder" and (folder / "modules.json").is_file():
         raise CheckpointError(f"{folder} is a cross-encoder; load it with CrossEncoder.load.")
@@ -72,6 +74,7 @@ def load_bi(folder: Path, pooling: tuple[str, ...] | None = None) -> Model:
 
 def load_cross(folder: Path) -> Model:
     """Read a cross-encoder from a folder of any known layout."""
+    remove_leftovers(folder)
     if layouts.declared_kind(folder) != "CrossEncoder" and (folder / "modules.json").is_file():
         raise CheckpointError(
             f"{folder} is a bi-encoder; load it with BiEncoder.load, or start a cross-encoder with CrossEncoder.create."

@@ -1,7 +1,8 @@
 """Write folders atomically: the new one appears whole or not at all, and the old one stays until then.
 
 A folder is written next to its target under a hidden name, then the two are exchanged in one step. A process that is
-killed leaves the old folder as it was, and perhaps the hidden one.
+killed leaves the old folder as it was, and perhaps the hidden one, which the next save or load of the target removes:
+a writer holds a lock on its hidden folder, and the kernel gives that back when the process dies.
 """
 
 import ctypes
@@ -10,7 +11,7 @@ import secrets
 import shutil
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from munjang.checkpoint.files import ONNX_FILES, RANGES_FILE, TEXT_FILES, WEIGHT_FILES, load_json
@@ -20,6 +21,7 @@ from munjang.errors import CheckpointError, MunjangError
 MODEL_FILES = (*TEXT_FILES, *(name for names in WEIGHT_FILES for name in names), RANGES_FILE, "generation_config.json")
 MODEL_MARKERS = ("config.json", "modules.json", "tokenizer.json")  # a folder with one of these holds a model
 EXCHANGE_CALLS = {"linux": ("renameat2", 2), "darwin": ("renameatx_np", 2)}  # function of the C library, and its flag
+SAVING, ASIDE = ".saving-", ".old"  # in the names of hidden folders: being written; set aside while two are exchanged
 AT_FDCWD = {"linux": -100, "darwin": -2}  # "relative to the current folder"
 
 
@@ -52,9 +54,9 @@ def replacing_folder(target: Path, keep: Callable[[Path, Path], None] | None = N
     `keep(old, new)` is called at the end where there is an old folder, to bring along what stays of it.
     """
     target = target.resolve()  # a link stays a link: the folder behind it changes
-    fresh = target.parent / f".{target.name}.saving-{secrets.token_hex(4)}"
+    remove_leftovers(target)
+    fresh, lock = _locked_folder(target)
     try:
-        fresh.mkdir(parents=True)
         allowed = fresh.stat().st_mode & 0o666  # what the user's umask leaves
         yield fresh
         for path in fresh.rglob("*"):
@@ -73,6 +75,54 @@ def replacing_folder(target: Path, keep: Callable[[Path, Path], None] | None = N
         _sync(target.parent)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
+        os.close(lock)
+
+
+def _locked_folder(target: Path) -> tuple[Path, int]:
+    """Make a hidden folder beside the target; return it with its lock, which says that somebody is writing there."""
+    while True:
+        fresh = target.parent / f".{target.name}{SAVING}{secrets.token_hex(4)}"
+        fresh.mkdir(parents=True)
+        lock = os.open(fresh if os.name != "nt" else os.devnull, os.O_RDONLY)
+        if _take(lock) is not False and fresh.is_dir():  # else somebody took it for a leftover in between
+            return fresh, lock
+        os.close(lock)
+
+
+def _take(lock: int) -> bool | None:
+    """Lock an open folder and tell whether nobody else had; None where the system has no such locks."""
+    if sys.platform == "win32":
+        return None
+    import fcntl
+
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a network disk, perhaps
+        return None
+    return True
+
+
+def remove_leftovers(target: Path) -> None:
+    """Remove the hidden folders that killed processes left beside a target."""
+    target = target.resolve()
+    with suppress(OSError), os.scandir(target.parent) as entries:
+        names = [entry.name for entry in entries if entry.name.startswith(f".{target.name}{SAVING}")]
+        for name in names:
+            # without a target, one set aside is the only copy of what was there
+            if target.exists() or not name.endswith(ASIDE):
+                _remove_unlocked(target.parent / name)
+
+
+def _remove_unlocked(folder: Path) -> None:
+    with suppress(OSError):
+        lock = os.open(folder, os.O_RDONLY)
+        try:
+            if _take(lock):
+                shutil.rmtree(folder, ignore_errors=True)
+        finally:
+            os.close(lock)
 
 
 def _sync(path: Path) -> None:
@@ -92,7 +142,7 @@ def _exchange(fresh: Path, target: Path) -> None:
     here = AT_FDCWD.get(sys.platform, 0)
     if call is not None and call(here, os.fsencode(fresh), here, os.fsencode(target), flag) == 0:
         return
-    aside = fresh.with_name(f"{fresh.name}.old")
+    aside = fresh.with_name(f"{fresh.name}{ASIDE}")
     target.rename(aside)
     try:
         fresh.rename(target)

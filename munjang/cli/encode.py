@@ -173,7 +173,9 @@ def _check(options: Options, output: Path) -> None:
         raise InputError("Standard input (-) can be read only once")
     for path in options.inputs:
         format_of(path, options.format)
-        if path != STDIN and Path(path).resolve(strict=True) == output.resolve():  # strict: a missing file is an error
+        if path != STDIN:
+            os.stat(path)  # a missing file is an error; /dev/stdin and <(...) are there, though they have no full name
+        if path != STDIN and output.exists() and os.path.samefile(path, output):
             raise InputError(f"{path} is both input and output")
 
 

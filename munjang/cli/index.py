@@ -26,7 +26,9 @@ from munjang.errors import InputError
 from munjang.stores import LASTING_LOCATIONS
 
 if TYPE_CHECKING:
+    from munjang.bi_encoder import BiEncoder
     from munjang.index import Index
+    from munjang.stores.base import Schema
 
 
 SOME_SKIPPED = 1  # the exit code where some files could not be read; all others are in the index
@@ -92,7 +94,7 @@ def run(options: Options) -> int:
         return _reembed(options)
     create = options.action in ("build", "import")
     given = (options.place, options.model, options.name, create, options.vectors, options.chunk, options.device)
-    with Index.open(*given) as index:
+    with Index.open(*given, check=_checked(options) if options.action == "import" else None) as index:
         return ACTIONS[options.action](index, options)
 
 
@@ -159,10 +161,31 @@ def _export(index: "Index", options: Options) -> int:
     return 0
 
 
+def _checked(options: Options) -> "Callable[[Schema, BiEncoder], None]":
+    """Return what refuses an import before an index is created for it."""
+
+    def check(schema: "Schema", model: "BiEncoder") -> None:
+        from munjang.index.loading import check_source
+        from munjang.index.transfer import check_file
+
+        if not _is_folder(options):
+            return check_file(Path(options.inputs[0]), model.fingerprint)
+        from munjang.scale.manifest import complete_manifest
+
+        manifest = complete_manifest(options.inputs[0])
+        check_source(schema, model, manifest.fingerprint, manifest.settings, manifest.dimension)
+
+    return check
+
+
+def _is_folder(options: Options) -> bool:
+    return "://" in options.inputs[0] or Path(options.inputs[0]).is_dir()
+
+
 def _import(index: "Index", options: Options) -> int:
     from munjang.index.transfer import import_rows
 
-    if "://" in options.inputs[0] or Path(options.inputs[0]).is_dir():
+    if _is_folder(options):
         return _load(index, options)
     number = import_rows(index, Path(options.inputs[0]), not options.quiet)
     _say(options, f"{number:,} passages taken from {options.inputs[0]}; {index.count():,} in {options.place}")
@@ -177,7 +200,7 @@ def _load(index: "Index", options: Options) -> int:
 
     folder = options.inputs[0]
     manifest = complete_manifest(folder)
-    check_source(index, manifest.fingerprint, manifest.settings, manifest.dimension)
+    check_source(index.store.schema, index.model, manifest.fingerprint, manifest.settings, manifest.dimension)
     number = load_tables(index, tables(folder, manifest), manifest.num_rows, not options.quiet)
     _say(options, f"{number:,} vectors loaded from {shown(folder)}; {index.count():,} passages in {options.place}")
     return 0

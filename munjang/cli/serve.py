@@ -109,7 +109,10 @@ def keys_of(options: Options) -> tuple[str, ...]:
 
     keys = [os.environ[KEY_VARIABLE]] if os.environ.get(KEY_VARIABLE) else []
     if options.api_key_file is not None:
-        lines = Path(options.api_key_file).read_text(encoding="utf-8").split()
+        try:
+            lines = Path(options.api_key_file).read_text(encoding="utf-8").split()
+        except UnicodeDecodeError:
+            raise InputError(f"{options.api_key_file} is not a text file of API keys, one per line.") from None
         if not lines:
             raise InputError(f"{options.api_key_file} contains no key.")
         keys += lines

@@ -26,6 +26,8 @@ def label(path: str | os.PathLike[str]) -> str:
 def open_bytes(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open the bytes of a file, decompressed by its suffix; `-` is standard input, which is left open."""
     if os.fspath(path) == STDIN:
+        if sys.stdin is None:
+            raise InputError("Standard input is closed; give a file, or pipe the texts in")
         yield sys.stdin.buffer
         return
     module = COMPRESSIONS.get(Path(path).suffix.lower())

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from munjang.engine.pack import Batch
+from munjang.errors import CheckpointError
 from munjang.text.flat import cumulative
 from munjang.types import Array, Floats, Ints
 
@@ -46,7 +47,7 @@ class HostRows:
         return len(batch.rows_B)
 
     def done(self) -> Floats:
-        return self.rows
+        return finite(self.rows)
 
 
 class DeviceRows:
@@ -62,6 +63,8 @@ class DeviceRows:
         return len(batch.rows_B)
 
     def done(self) -> Tensor:
+        if not bool(torch.isfinite(self.rows).all()):
+            raise not_finite(int((~torch.isfinite(self.rows).all(1)).sum()), len(self.rows))
         return self.rows
 
 
@@ -76,7 +79,7 @@ class TokenRows:
     def __call__(self, batch: Batch, results: Tensor) -> int:
         vectors = np.split(results.numpy(), cumulative(batch.packed.lengths)[1:-1])
         for row, vectors_TD in zip(batch.rows_B.tolist(), vectors, strict=True):
-            self.rows[row] = vectors_TD.copy()
+            self.rows[row] = finite(vectors_TD.copy())
         return len(batch.rows_B)
 
     def done(self) -> list[Floats]:
@@ -104,7 +107,7 @@ class Averages:
         means = self.sums / np.maximum(self.weights, 1)[:, None]
         if self.is_unit:
             means /= np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-12)
-        return means.astype(np.float32)
+        return finite(means.astype(np.float32))
 
 
 class Converted:
@@ -118,6 +121,23 @@ class Converted:
 
     def done(self) -> Array | Tensor:
         return self.convert(self.place.done())
+
+
+def not_finite(num_bad: int, num_rows: int) -> CheckpointError:
+    """Return the error for a model that computed values that are not numbers."""
+    return CheckpointError(
+        f"The model gives NaN or infinite values for {num_bad:,} of {num_rows:,} rows: its weights are too large for "
+        "its dtype, its file is damaged, or its training diverged. Try dtype='float32'."
+    )
+
+
+def finite(rows: Floats) -> Floats:
+    """Return results as they are; refuse those that are not numbers."""
+    if not np.isfinite(rows.sum()):  # a sum of large numbers may be infinite by itself
+        is_bad = ~np.isfinite(rows).all(axis=-1)
+        if is_bad.any():
+            raise not_finite(int(is_bad.sum()), len(rows))
+    return rows
 
 
 def spread(rows: Any, row_of: Ints) -> Any:

@@ -8,10 +8,9 @@
 """
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from types import TracebackType
 from typing import Any, TypeAlias, Unpack, overload
 
 from munjang.arguments import check_arguments
@@ -38,7 +37,7 @@ from munjang.index.schema import FORMAT, cutter_of, schema_of, stored_vectors
 from munjang.index.ways import WAYS, Asked, choose_ways
 from munjang.index.words import also, document_terms, read_synonyms
 from munjang.stores import open_store
-from munjang.stores.base import NoSuchStore, Rows, Store
+from munjang.stores.base import NoSuchStore, Rows, Schema, Store
 from munjang.stores.checks import check_fields, check_rows
 from munjang.stores.filters import Filter
 from munjang.stores.parsing import parse
@@ -77,12 +76,14 @@ class Index:
         vectors: str = "float32",
         chunk: int | None = None,
         device: str | None = None,
+        check: Callable[[Schema, BiEncoder], None] | None = None,
     ) -> "Index":
         """Open an index, or create one where there is none.
 
         `location` is a folder (LanceDB), "memory:", "postgresql://...", "milvus+http://..." or "milvus-lite:PATH". A
         new index takes the bundled model if none is given; an existing one loads the model that it recorded, and
         another model's fingerprint raises ModelMismatch. `chunk`: longest passage in tokens (0: nothing is cut).
+        `check` is called with schema and model before an index is created, and may refuse by raising.
         """
         address = os.fspath(location)
         try:
@@ -92,6 +93,8 @@ class Index:
                 raise
             encoder = _load(model, device)
             schema = schema_of(encoder, vectors, chunk, model)
+            if check is not None:
+                check(schema, encoder)
             return cls(open_store(address, schema, True, name), encoder, cutter_of(encoder, schema.facts["chunk"]))
         facts = store.schema.facts
         if facts.get("format", 0) > FORMAT:
@@ -123,8 +126,7 @@ class Index:
     ) -> list[str]:
         """Add documents and return their ids. An id that exists is an error. ids None: hashes of text and metadata.
 
-        With `vectors` nothing is computed and no text is cut: one row a document.
-        """
+        With `vectors` nothing is computed and no text is cut: one row a document."""
         return self._write(texts, ids, metadata, vectors, progress, is_new=True)
 
     def upsert(
@@ -303,9 +305,7 @@ class Index:
     def __enter__(self) -> "Index":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def _write(

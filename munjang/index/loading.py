@@ -16,7 +16,7 @@ from munjang.index.schema import stored_vectors
 from munjang.index.words import document_terms
 from munjang.progress import Progress
 from munjang.stores.arrow import Columns
-from munjang.stores.base import Store
+from munjang.stores.base import Schema, Store
 from munjang.stores.checks import check_columns
 from munjang.text.inputs import pick_prompt
 from munjang.types import Array
@@ -27,9 +27,11 @@ if TYPE_CHECKING:
 FULL_PRECISIONS = ("float32", "float16")
 
 
-def check_source(index: Index, fingerprint: str, settings: Mapping[str, Any], dimension: int) -> None:
-    """Refuse vectors that the index would not compute itself."""
-    facts, model = index.store.schema.facts, index.model
+def check_source(
+    schema: Schema, model: BiEncoder, fingerprint: str, settings: Mapping[str, Any], dimension: int
+) -> None:
+    """Refuse vectors that an index of this schema and model would not compute itself."""
+    facts = schema.facts
     if fingerprint != facts["fingerprint"]:
         raise InputError(
             f"These vectors are of another model ({fingerprint[:12]}) than the index's, {facts['model']} "
@@ -40,15 +42,15 @@ def check_source(index: Index, fingerprint: str, settings: Mapping[str, Any], di
             f"These vectors are {settings['precision']}; an index scores with full ones. Encode with --precision "
             "float32 or float16: the index keeps them in the type that it was made with."
         )
-    if dimension != index.store.schema.dimension:
-        raise InputError(f"These vectors have {dimension} dimensions, the index {index.store.schema.dimension}.")
+    if dimension != schema.dimension:
+        raise InputError(f"These vectors have {dimension} dimensions, the index {schema.dimension}.")
     wanted, used = _prompt_of({"role": "document"}, model), _prompt_of(settings, model)
     if used != wanted:
         raise InputError(
             f"These vectors were made with the prompt {used!r}, and the model reads documents with {wanted!r}: "
             "encode them with --document."
         )
-    has_lengths = index.store.schema.metric != "cosine" or index.store.schema.vectors == "int8"  # 8 bits of a range
+    has_lengths = schema.metric != "cosine" or schema.vectors == "int8"  # 8 bits of a range
     if has_lengths and not _is_own_length(settings["normalize"], model):
         raise InputError(
             f"These vectors were made with normalize {settings['normalize']}, which is not the model's own way, and "

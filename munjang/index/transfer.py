@@ -7,7 +7,7 @@ import base64
 import gzip
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -50,25 +50,45 @@ def export_rows(index: Index, path: Path, progress: bool | None = None) -> int:
     return number
 
 
+def check_file(path: Path, fingerprint: str) -> None:
+    """Refuse a file that `export_rows` did not write, or with vectors of another model, by its first line."""
+    head = _record(path, *next(read_lines(path), (1, "")))
+    if head.get("kind") != FILE_KIND or not isinstance(head.get("fingerprint"), str):
+        raise InputError(f"{path} was not written by `munjang index export`.")
+    if head["fingerprint"] != fingerprint:
+        raise InputError(
+            f"{path} holds vectors of {head.get('model')}, another model than this index's; add its texts instead."
+        )
+
+
 def import_rows(index: Index, path: Path, progress: bool | None = None) -> int:
     """Import the rows of a file that an index of the same model wrote; existing rows are replaced."""
-    lines = (line for _, line in read_lines(path) if line.strip())
-    head = json.loads(next(lines, "{}"))
-    if head.get("kind") != FILE_KIND:
-        raise InputError(f"{path} was not written by `munjang index export`.")
-    if head["fingerprint"] != index.store.schema.facts["fingerprint"]:
-        raise InputError(
-            f"{path} holds vectors of {head['model']}, another model than this index's; add its texts instead."
-        )
+    check_file(path, index.store.schema.facts["fingerprint"])
+    lines = islice(((number, line) for number, line in read_lines(path) if line.strip()), 1, None)
     number = 0
     with Progress(label="importing", enabled=progress) as bar:
-        while batch := [json.loads(line) for line in islice(lines, BATCH_DOCUMENTS)]:
-            rows = _rows(index, batch)
+        while batch := list(islice(lines, BATCH_DOCUMENTS)):
+            records = [_record(path, *line) for line in batch]
+            try:
+                rows = _rows(index, records)
+            except (KeyError, TypeError, ValueError, AttributeError) as error:
+                where = f"{path}, lines {batch[0][0]} to {batch[-1][0]}"
+                raise InputError(f"{where}: not rows that `munjang index export` writes ({error!r:.80}).") from error
             index.extend(rows, new_fields(rows.metadata, index.store.schema.fields))
             index.store.upsert(rows)
             number += len(rows)
             bar.advance(len(rows))
     return number
+
+
+def _record(path: Path, number: int, line: str) -> dict[str, Any]:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        record = None
+    if not isinstance(record, dict):
+        raise InputError(f"{path}, line {number}: not a JSON object, as `munjang index export` writes them.")
+    return record
 
 
 def reembed(
@@ -137,7 +157,7 @@ def _lines(rows: Rows) -> Iterator[dict[str, Any]]:
         }
 
 
-def _rows(index: Index, lines: list[Mapping[str, Any]]) -> Rows:
+def _rows(index: Index, lines: Sequence[Mapping[str, Any]]) -> Rows:
     vectors = [np.frombuffer(base64.b64decode(line["vector"]), "<f4") for line in lines]
     full: Floats = np.stack(vectors).astype(np.float32)
     stored, beside = stored_vectors(full, index.store.schema)

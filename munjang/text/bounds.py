@@ -1,4 +1,4 @@
-"""Bounds of what the files of a tokenizer may ask for: size, how far they lengthen a text, how long they search."""
+"""Bounds of what the files of a tokenizer may ask for: their size, the growth of a text, the length of a token."""
 
 import base64
 import json

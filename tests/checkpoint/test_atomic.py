@@ -1,6 +1,9 @@
 """A folder takes the place of another, or the other stays, whichever step fails."""
 
 import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +11,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from munjang.checkpoint.atomic import replacing_folder
+from munjang.bi_encoder import BiEncoder
+from munjang.checkpoint.atomic import remove_leftovers, replacing_folder
 from munjang.errors import CheckpointError
 
 
@@ -106,3 +110,43 @@ def test_a_file_that_is_kept_keeps_its_mode(old: Path) -> None:
         (made / "file").write_text("new")
     assert (old / "private").stat().st_mode & 0o777 == 0o400
     assert ((old / "private").read_text(), (old / "file").read_text()) == ("mine", "new")
+
+
+def leftovers(folder: Path) -> list[Path]:
+    return sorted(folder.glob(".*.saving-*"))
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from munjang.bi_encoder import BiEncoder
+from munjang.checkpoint.atomic import remove_leftovers, replacing_folder
+with replacing_folder(Path(sys.argv[1])) as made:
+    (made / "file").write_text("half")
+    os.kill(os.getpid(), 9)
+"""
+
+
+def test_what_killed_saves_left_is_removed(old: Path, tmp_path: Path) -> None:
+    for _ in range(3):
+        subprocess.run([sys.executable, "-c", KILLED, str(old)], check=False)
+    subprocess.run([sys.executable, "-c", KILLED, str(tmp_path / "place2")], check=False)
+    aside = tmp_path / ".gone.saving-00.old"  # the only copy of a folder that a kill between two renames left
+    aside.mkdir()
+    remove_leftovers(tmp_path / "gone")
+    assert len(leftovers(tmp_path)) == 3  # the saves of `place` removed what the one before had left
+    with replacing_folder(old) as made:  # a save that is under way stays
+        (made / "file").write_text("new")
+        remove_leftovers(old)
+        assert leftovers(tmp_path) == sorted([aside, made, *tmp_path.glob(".place2.*")])
+    remove_leftovers(tmp_path / "place2")
+    assert leftovers(tmp_path) == [aside]
+    assert (old / "file").read_text() == "new"
+
+
+def test_loading_removes_leftovers_too(tiny_bert: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(tiny_bert, tmp_path / "place"))
+    subprocess.run([sys.executable, "-c", KILLED, str(folder)], check=False)
+    assert len(leftovers(tmp_path)) == 1
+    BiEncoder.load(folder, "cpu")
+    assert leftovers(tmp_path) == []

@@ -143,7 +143,7 @@ def test_a_config_without_an_end(folder: Path) -> None:
 
 def test_many_poolings(folder: Path) -> None:
     edit(folder / "1_Pooling/config.json", pooling_mode=["mean"] * 100_000)
-    refuse(folder, "at most 16 are taken")
+    refuse(folder, "names 100,000 modes; at most 16")
     edit(folder / "1_Pooling/config.json", pooling_mode="mean")
     with pytest.raises(InputError, match="at most 16 modes"):
         BiEncoder.load(folder, pooling=("mean", "cls") * 9)
@@ -169,3 +169,15 @@ def test_what_every_real_tokenizer_may_do() -> None:
     steps = {"type": "Sequence", "normalizers": albert}
     assert growth_of(steps) == 18 * 2 * 2
     assert growth_of(steps) * 18 * 2 < MAX_GROWTH  # with SentencePiece's table and a mark before each word
+
+
+@pytest.mark.parametrize("output", ["numpy", "torch", "tokens"])
+@pytest.mark.parametrize("precision", ["float32", "ubinary"])
+def test_vectors_that_are_no_numbers(folder: Path, output: str, precision: str) -> None:
+    name = "embeddings.LayerNorm.weight"
+    folders.change_weights(folder, lambda found: found | {name: found[name] * 0 + 3e38})
+    model = BiEncoder.load(folder)
+    if output == "tokens" and precision != "float32":
+        return
+    with pytest.raises(CheckpointError, match="NaN or infinite values for"):
+        model.encode(["one text", "another"], output=output, precision=precision)

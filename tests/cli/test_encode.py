@@ -358,3 +358,20 @@ def test_refused_at_once(
     assert main(["encode", "texts.txt", "--model", str(tiny_bert), *more]) == 2
     assert told in capsys.readouterr().err
     assert names(tmp_path) == ["texts.jsonl", "texts.txt"]
+
+
+@pytest.mark.parametrize(("redirect", "message"), [("<&-", "Standard input is closed"), (">&- </dev/null", "")])
+def test_closed_streams(tiny_bert: Path, tmp_path: Path, redirect: str, message: str) -> None:
+    line = f'"{sys.executable}" -m munjang encode - -o {tmp_path / "v.npy"} --model {tiny_bert} {redirect}'
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True)
+    assert "Traceback" not in done.stderr
+    assert message in done.stderr
+    assert done.returncode == (2 if message else 0)
+
+
+def test_a_pipe_by_its_name(tiny_bert: Path, tmp_path: Path) -> None:
+    output = tmp_path / "v.npy"
+    line = f'printf "one\\ntwo\\n" | "{sys.executable}" -m munjang encode /dev/stdin --format txt -o {output}'
+    done = subprocess.run(["bash", "-c", f"{line} --model {tiny_bert}"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert len(np.load(output)) == 2

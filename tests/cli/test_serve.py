@@ -14,6 +14,7 @@ import pytest
 
 from munjang.cli import main
 from munjang.cli.serve import CPU_BATCH_TOKENS, KEY_VARIABLE, WAIT_POLICY, Options, keys_of, load, named, rules_of
+from munjang.errors import InputError
 
 pytest.importorskip("fastapi")
 httpx = pytest.importorskip("httpx")
@@ -150,3 +151,9 @@ def test_sigterm_during_work(tiny_bert: Path, make: Callable[..., Path], tmp_pat
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     assert (lines[-1]["path"], lines[-1]["status"], lines[-1]["texts"]) == ("/embed", 200, 500)
     assert "secret" not in log.read_text()
+
+
+def test_a_key_file_that_is_no_text(tmp_path: Path) -> None:
+    (tmp_path / "keys").write_bytes(b"\xff\xfe\x00key")
+    with pytest.raises(InputError, match="not a text file of API keys"):
+        keys_of(Options(host="0.0.0.0", api_key_file=str(tmp_path / "keys")))

@@ -130,7 +130,9 @@ def test_the_prompt_is_that_of_documents(
     model = BiEncoder.load(tiny_bert, "cpu")
     model.prompts = json.loads(prompts or "{}")
     with Index.open("memory:", model) as index:
-        check = partial(check_source, index, model.fingerprint, {**PLAIN, **given}, model.dimension)
+        check = partial(
+            check_source, index.store.schema, index.model, model.fingerprint, {**PLAIN, **given}, model.dimension
+        )
         if is_right:
             check()
         else:
@@ -142,7 +144,7 @@ def test_a_default_prompt_is_a_prompt(tiny_bert: Path) -> None:
     model = BiEncoder.load(tiny_bert, "cpu")
     model.prompts, model.default_prompt_name = {"query": "query: "}, "query"
     with Index.open("memory:", model) as index, pytest.raises(InputError, match="made with the prompt 'query: '"):
-        check_source(index, model.fingerprint, PLAIN, model.dimension)
+        check_source(index.store.schema, index.model, model.fingerprint, PLAIN, model.dimension)
 
 
 @pytest.mark.parametrize(
@@ -164,7 +166,14 @@ def test_lengths_are_those_of_the_index(
     model = BiEncoder.load(make("bert", normalize=is_unit), "cpu")
     model.similarity_name = metric
     with Index.open("memory:", model) as index:
-        check = partial(check_source, index, model.fingerprint, {**PLAIN, "normalize": normalize}, model.dimension)
+        check = partial(
+            check_source,
+            index.store.schema,
+            index.model,
+            model.fingerprint,
+            {**PLAIN, "normalize": normalize},
+            model.dimension,
+        )
         if is_right:
             check()
         else:

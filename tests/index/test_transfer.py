@@ -86,3 +86,36 @@ def test_commands(tiny_bert: Path, tmp_path: Path, capsys: pytest.CaptureFixture
     assert "0 of 1 documents deleted" in capsys.readouterr().err
     assert main(["index", "info", str(tmp_path / "nowhere"), "--device", "cpu"]) == 2
     assert not (tmp_path / "nowhere").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "not a JSON object"),
+        ("[]\n", "not a JSON object"),
+        ('{"kind": "munjang index 1", "dimension": 32}\n', "munjang index export"),
+        ('{"kind": "munjang index 1", "fingerprint": "other", "model": "m"}\n', "another model"),
+        ("\x00\x01", "not a JSON object"),
+    ],
+)
+def test_a_refused_import_leaves_nothing(
+    tiny_bert: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str, message: str
+) -> None:
+    pytest.importorskip("lancedb")
+    (tmp_path / "rows.jsonl").write_text(content)
+    arguments = ["index", "import", str(tmp_path / "index"), str(tmp_path / "rows.jsonl"), "--device", "cpu"]
+    assert main([*arguments, "--model", str(tiny_bert)]) == 2
+    assert message in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["rows.jsonl"]
+
+
+@pytest.mark.parametrize("line", ["{", '{"id": "a"}', '{"id": "a", "vector": "AAAA"}', "7"])
+def test_bad_rows_of_an_import(model: BiEncoder, tmp_path: Path, line: str) -> None:
+    path = tmp_path / "rows.jsonl"
+    with Index.open("memory:", model) as index:
+        index.add(TEXTS[:2])
+        export_rows(index, path, progress=False)
+        path.write_text(path.read_text() + line + "\n")
+        with pytest.raises(InputError, match="munjang index export"):
+            import_rows(index, path, progress=False)
+        assert index.count() == 2
