@@ -179,9 +179,12 @@ def _load(options: Options, path: str) -> Any:
 
 
 def _print(options: Options, reports: "list[Report]") -> None:
-    from munjang.evaluation.report import details, table
+    from munjang.evaluation.report import comparisons, details, table
 
     print(table(reports))
+    compared = comparisons(reports)
+    if compared:
+        print("\n".join(["", "best of each dataset (95 % confidence, paired bootstrap over the rows):", *compared]))
     for report in reports if options.details or len(reports) == 1 else []:
         print(f"\n{report.model} on {report.dataset}" if len(reports) > 1 else "")
         print("\n".join(details(report)))

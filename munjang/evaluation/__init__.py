@@ -17,6 +17,7 @@ from typing import Any, Unpack
 from munjang.errors import InputError, TruncationWarning, unknown
 from munjang.evaluation.kinds import KINDS
 from munjang.evaluation.kinds.base import EvaluateOptions, Kind, Measured, Settings, kind_of
+from munjang.evaluation.metrics.bootstrap import draw, interval
 from munjang.evaluation.recognise import recognise
 from munjang.evaluation.report import Report
 
@@ -75,6 +76,7 @@ def measure(model: Any, kind: str, data: Any, settings: Settings, name: str | No
     with _noting_cuts(notes):
         found = KINDS[kind].evaluate(model, data, settings)
     seconds = time.perf_counter() - started
+    draws = None if found.sample is None else draw(found.sample)
     from munjang.engine.measure import processor
 
     return Report(
@@ -84,6 +86,8 @@ def measure(model: Any, kind: str, data: Any, settings: Settings, name: str | No
         rows=len(data),
         metrics=found.metrics,
         main=main,
+        interval=None if draws is None else interval(draws),
+        draws=draws,
         seconds=round(seconds, 3),
         notes=tuple(dict.fromkeys([*notes, *found.notes])),
         machine=processor(model.device),

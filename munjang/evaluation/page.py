@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from munjang.evaluation.report import Report, cells, shown
+from munjang.evaluation.report import Report, cells, comparisons, shown, with_interval
 from munjang.pages.bars import Bar, bars
 from munjang.pages.blocks import section, table
 from munjang.pages.chart import NUM_COLOURS
@@ -27,7 +27,9 @@ def reports_page(reports: Sequence[Report]) -> str:
     ]
     _, *rows = cells(reports)
     heads = [say("dataset"), say("kind"), say("rows"), say("metric"), *models]
+    lines = [element("p", line) for line in comparisons(reports)]
     sections = [bars(say("main_metric"), groups), section(say("summary"), table(heads, rows))]
+    sections += [section(say("differences"), *lines, note=say("differences_note"))] if lines else []
     sections += [_details(f"{dataset} ({kind})", of_dataset) for (dataset, kind), of_dataset in datasets.items()]
     return page(say("evaluation"), sections=sections)
 
@@ -39,7 +41,7 @@ def _bar(report: Report, colour: int) -> Bar:
 
 def _details(title: str, reports: Sequence[Report]) -> Html:
     names = list(dict.fromkeys(name for report in reports for name in report.metrics))
-    rows = [[name, *(shown(name, report.metrics.get(name)) for report in reports)] for name in names]
+    rows = [[name, *(with_interval(report, name) for report in reports)] for name in names]
     notes = [element("p", *_circumstances(report), class_="hint") for report in reports]
     return section(title, table([say("metric"), *(report.model for report in reports)], rows), *notes)
 

@@ -2,11 +2,13 @@
 
 import json
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from munjang.errors import InputError
+from munjang.evaluation.metrics.bootstrap import Difference, difference
+from munjang.types import Doubles
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,8 @@ class Report:
     notes: tuple[str, ...] = ()
     machine: str = ""
     date: str = ""
+    interval: tuple[float, float] | None = None  # 95 % confidence of the main metric, by bootstrap over the rows
+    draws: Doubles | None = field(default=None, compare=False, repr=False)  # what `differences` compares; not in JSON
 
     @property
     def score(self) -> float:
@@ -34,14 +38,17 @@ class Report:
 
     def to_json(self) -> dict[str, Any]:
         """Return a record for `json.dump`; undefined metrics are null."""
-        return asdict(self) | {"metrics": {name: _or_none(value) for name, value in self.metrics.items()}}
+        record = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "draws"}
+        return record | {"metrics": {name: _or_none(value) for name, value in self.metrics.items()}}
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> "Report":
         """Read a record of `to_json`."""
         try:
             metrics = {name: math.nan if value is None else value for name, value in record["metrics"].items()}
-            return cls(**{**record, "metrics": metrics, "notes": tuple(record.get("notes", ()))})
+            kept = {name: value for name, value in record.items() if name != "differences"}
+            between = tuple(kept["interval"]) if kept.get("interval") else None
+            return cls(**kept | {"metrics": metrics, "notes": tuple(record.get("notes", ())), "interval": between})
         except (KeyError, TypeError, AttributeError) as error:
             raise InputError(f"This is not a report of an evaluation: {error}.") from None
 
@@ -49,9 +56,54 @@ class Report:
         return "\n".join([table([self]), "", *details(self)])
 
 
-def dumps(reports: Iterable[Report]) -> str:
-    """Write all reports as one JSON text."""
-    return json.dumps([report.to_json() for report in reports], ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+def dumps(reports: Sequence[Report]) -> str:
+    """Write all reports as one JSON text; each with its differences from the other models on the dataset."""
+    records = [
+        report.to_json()
+        | {"differences": {other: _record(each) for other, each in differences(report, reports).items()}}
+        for report in reports
+    ]
+    return json.dumps(records, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+
+
+def differences(report: Report, reports: Sequence[Report]) -> dict[str, Difference]:
+    """Compare a report with those of other models on the same rows, by paired bootstrap."""
+    found: dict[str, Difference] = {}
+    for other in reports:
+        is_paired = (other.dataset, other.kind, other.rows) == (report.dataset, report.kind, report.rows)
+        if is_paired and other.model != report.model and report.draws is not None and other.draws is not None:
+            each = difference(report.score - other.score, report.draws, other.draws)
+            found |= {} if each is None else {other.model: each}
+    return found
+
+
+def comparisons(reports: Sequence[Report]) -> list[str]:
+    """Say for each dataset by how much its best model beats each other one, and whether chance explains that."""
+    lines = []
+    for dataset, kind in dict.fromkeys((report.dataset, report.kind) for report in reports):
+        here = [report for report in reports if (report.dataset, report.kind) == (dataset, kind)]
+        best = max(here, key=lambda report: -math.inf if math.isnan(report.score) else report.score)
+        for other, each in differences(best, here).items():
+            low, high = (f"{100 * end:+.2f}" for end in each.interval)
+            verdict = "significant" if each.is_significant else "not significant"
+            chance = f"p {'< 0.01' if each.p < 0.01 else f'= {each.p:.2f}'}"
+            lines.append(
+                f"{dataset}: {best.model} over {other}: {100 * each.value:+.2f} ({low} to {high}), {chance}: {verdict}"
+            )
+    return lines
+
+
+def with_interval(report: Report, metric: str) -> str:
+    """Format a metric, with its confidence interval where it is the main one."""
+    number = shown(metric, report.metrics.get(metric))
+    if metric != report.main or report.interval is None:
+        return number
+    low, high = (shown(metric, end) for end in report.interval)
+    return f"{number} ({low} to {high})"
+
+
+def _record(each: Difference) -> dict[str, Any]:
+    return {**asdict(each), "is_significant": each.is_significant}
 
 
 def shown(metric: str, value: float | None) -> str:
@@ -86,6 +138,10 @@ def details(report: Report) -> list[str]:
     """List all metrics of one report, and its notes."""
     width = max(map(len, report.metrics), default=0)
     lines = [f"{name:{width}}  {shown(name, value):>9}" for name, value in report.metrics.items()]
+    if report.interval is not None:
+        low, high = (shown(report.main, end) for end in report.interval)
+        place = list(report.metrics).index(report.main)
+        lines[place] += f"  ({low} to {high}, 95 % confidence)"
     return [*lines, *(f"note: {note}" for note in report.notes)]
 
 

@@ -136,6 +136,11 @@ WORDS: dict[str, tuple[str, str]] = {
     "dataset": ("dataset", "데이터"),
     "kind": ("kind", "종류"),
     "metric": ("metric", "지표"),
+    "differences": ("Which differences are significant", "의미 있는 차이"),
+    "differences_note": (
+        "The best model of each dataset against every other: paired bootstrap over the rows, 95 % confidence.",
+        "데이터마다 가장 좋은 모델과 나머지의 비교: 같은 행의 짝지은 부트스트랩, 신뢰도 95 %.",
+    ),
     "main_metric": ("Main metric of each dataset", "데이터마다 주된 지표"),
     "summary": ("Summary", "요약"),
     "circumstances": ("{model}: {seconds} s, {machine}, {date}.", "{model}: {seconds}초, {machine}, {date}."),

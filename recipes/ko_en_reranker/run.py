@@ -10,7 +10,7 @@ their translations. Its head is fitted anew on the trained encoder: WORK/model, 
 
 import argparse
 import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -91,7 +91,7 @@ def measure(model: Path, first: Path, data: Path, out: Path, device: str | None)
         found[f"{name}-reranked"] = evaluate(cross, folder, kind="reranking", **options)
     for name in ("stsb-dev", "korsts-dev"):
         found[name] = evaluate(cross, file(data, f"sts/{name}"), kind="sts", texts=("sentence1", "sentence2"))
-    record = {name: {**asdict(report), "score": report.score} for name, report in found.items()}
+    record = {name: {**report.to_json(), "score": report.score} for name, report in found.items()}
     out.write_text(json.dumps({"model": model.name, "reports": record}, indent=1, default=str))
     for name, report in found.items():
         more = {key: round(100 * value, 2) for key, value in report.metrics.items() if key in ("mrr@10", "recall@10")}

@@ -1,7 +1,6 @@
 """Measure ko-en-small on every reported set."""
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ def measure(model: Path, data: Path, out: Path, device: str | None, dtype: str |
         found[name] = evaluate(encoder, data / "retrieval" / name, kind="retrieval")
     found["mixed-dev"] = evaluate(encoder, mixed(data), kind="retrieval")
     found["stackoverflow"] = evaluate(encoder, file(data, "clustering/stackoverflow"), kind="clustering", max_rows=5000)
-    record = {name: {**asdict(report), "score": report.score} for name, report in found.items()}
+    record = {name: {**report.to_json(), "score": report.score} for name, report in found.items()}
     out.write_text(
         json.dumps({"model": model.name, "dtype": dtype or "as loaded", "reports": record}, indent=1, default=str)
     )

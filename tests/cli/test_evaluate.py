@@ -52,7 +52,9 @@ def test_side_by_side(
     assert [(each["model"], each["dataset"], each["kind"]) for each in reports] == [
         (model.name, *dataset) for model in models for dataset in (("small-sts", "sts"), ("small-nli", "nli"))
     ]
-    assert len(out.splitlines()) == 3
+    assert [line.split()[0] for line in out.split("\n\n")[0].splitlines()] == ["dataset", "small-sts", "small-nli"]
+    assert "small-nli: " in out.split("\n\n")[1]  # which of the two is better, and whether that is chance
+    assert reports[1]["interval"][0] <= reports[1]["metrics"]["accuracy"] <= reports[1]["interval"][1]
     assert err == ""
     values = [f"{100 * each['metrics'][each['main']]:.2f}" for each in reports if each["kind"] == "sts"]
     assert out.splitlines()[1].split()[-2:] == values

@@ -2,11 +2,15 @@
 
 import json
 import math
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from munjang.errors import InputError
-from munjang.evaluation.report import Report, details, dumps, shown, table
+from munjang.evaluation.metrics.bootstrap import draw, interval, spearman_of
+from munjang.evaluation.metrics.correlation import spearman
+from munjang.evaluation.report import Report, comparisons, details, dumps, shown, table
 
 GOOD = Report("a", "sts", "stsb", 1379, {"spearman_cosine": 0.8203, "pearson_cosine": 0.5}, "spearman_cosine", 1.5)
 UNDEFINED = Report("모델", "sts", "stsb", 1379, {"spearman": math.nan}, "spearman", notes=("one row",))
@@ -40,3 +44,28 @@ def test_details() -> None:
 def test_not_a_report() -> None:
     with pytest.raises(InputError, match="not a report"):
         Report.from_json({"model": "a"})
+
+
+def test_confidence_and_differences() -> None:
+    random = np.random.default_rng(0)
+    gold = random.random(300)
+    close, far = gold + random.normal(0, 0.1, 300), gold + random.normal(0, 0.6, 300)
+    reports = []
+    for name, scores in (("close", close), ("far", far), ("close too", close)):
+        draws = draw(spearman_of(scores, gold))
+        metrics = {"pearson": 0.5, "spearman": spearman(scores, gold)}
+        reports.append(Report(name, "sts", "set", 300, metrics, "spearman", interval=interval(draws), draws=draws))
+    low, high = reports[0].interval or (0, 0)
+    assert low < reports[0].score < high
+    assert f"({100 * low:.2f} to {100 * high:.2f}, 95 % confidence)" in details(reports[0])[1]
+    better, same = comparisons(reports)
+    assert better.startswith("set: close over far: +")
+    assert better.endswith("p < 0.01: significant")
+    assert same.endswith("+0.00 (+0.00 to +0.00), p = 1.00: not significant")
+    records = json.loads(dumps(reports))
+    assert records[1]["differences"]["close"]["value"] == pytest.approx(reports[1].score - reports[0].score)
+    assert records[1]["differences"]["close"]["is_significant"]
+    assert "draws" not in records[0]
+    assert Report.from_json(records[0]) == reports[0]
+    elsewhere = replace(reports[1], dataset="another")  # other rows can't be paired
+    assert comparisons([reports[0], elsewhere]) == []

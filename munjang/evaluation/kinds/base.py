@@ -9,6 +9,7 @@ import numpy as np
 
 from munjang.data.examples import Examples
 from munjang.errors import InputError
+from munjang.evaluation.metrics.bootstrap import Sample
 from munjang.types import Bools, Floats
 from munjang.vectors.similarity import PAIRWISE
 
@@ -84,10 +85,11 @@ class EvaluateOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Measured:
-    """Metrics by name, and notes for their readers."""
+    """Metrics by name, notes for their readers, and the rows behind the main metric where they can be resampled."""
 
     metrics: dict[str, float]
     notes: tuple[str, ...] = ()
+    sample: Sample | None = None
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from munjang.data.examples import Examples
 from munjang.errors import InputError
 from munjang.evaluation.kinds.base import Kind, Measured, Settings, Source, encode_columns, kind_of
 from munjang.evaluation.kinds.probe import Split, measure_probe, read_split
+from munjang.evaluation.metrics.bootstrap import mean_of
 from munjang.evaluation.metrics.classification import accuracy, macro_f1
 from munjang.types import Floats, Ints
 
@@ -43,7 +44,10 @@ def _of_cross(model: Any, examples: Examples, settings: Settings) -> Measured:
     pairs = list(zip(*examples.texts, strict=True))
     scores = model.predict(pairs, activation="Identity", prompt=settings.prompt, progress=settings.progress)
     predicted, labels = scores.argmax(1), place_of[examples.labels]
-    return Measured({"accuracy": accuracy(predicted, labels), "macro_f1": macro_f1(predicted, labels)})
+    return Measured(
+        {"accuracy": accuracy(predicted, labels), "macro_f1": macro_f1(predicted, labels)},
+        sample=mean_of(predicted == labels),
+    )
 
 
 def _outputs(model: Any, examples: Examples, settings: Settings) -> Ints:

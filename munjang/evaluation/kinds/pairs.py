@@ -7,6 +7,7 @@ import numpy as np
 from munjang.data.examples import Examples
 from munjang.evaluation.kinds.base import Contents, Kind, Measured, Settings, Source, compare_pairs, is_positive
 from munjang.evaluation.kinds.rows import read_rows
+from munjang.evaluation.metrics.bootstrap import average_precision_of
 from munjang.evaluation.metrics.classification import average_precision, best_accuracy, best_f1
 
 
@@ -20,8 +21,8 @@ def read(source: Source, settings: Settings) -> Examples:
 def evaluate(model: Any, examples: Examples, settings: Settings) -> Measured:
     """Measure average precision, and the thresholds with the best F1 and the best accuracy."""
     positive = is_positive(examples)
-    metrics = {}
-    for name, scores in compare_pairs(model, examples, settings).items():
+    metrics, compared = {}, compare_pairs(model, examples, settings)
+    for name, scores in compared.items():
         by_f1, by_accuracy = best_f1(scores, positive), best_accuracy(scores, positive)
         metrics[f"ap{name}"] = average_precision(scores, positive)
         metrics[f"f1{name}"] = by_f1.value
@@ -33,7 +34,8 @@ def evaluate(model: Any, examples: Examples, settings: Settings) -> Measured:
     notes = [f"{int(positive.sum()):,} of {len(positive):,} pairs are positive; thresholds are chosen on these pairs"]
     if not np.any(positive):
         notes.append("undefined: average precision and F1 need a positive pair")
-    return Measured(metrics, tuple(notes))
+    main = compared["_cosine"] if "_cosine" in compared else compared[""]
+    return Measured(metrics, tuple(notes), average_precision_of(main, positive))
 
 
 def fits(contents: Contents) -> bool:

@@ -9,10 +9,11 @@ from munjang.data.examples import Examples
 from munjang.errors import InputError
 from munjang.evaluation.kinds.base import Measured, Settings, Source
 from munjang.evaluation.kinds.rows import read_rows
+from munjang.evaluation.metrics.bootstrap import mean_of
 from munjang.evaluation.metrics.classification import accuracy, macro_f1
 from munjang.types import Floats, Ints
 
-MIN_TRAINING_ROWS = 5  # of a class; fewer are said
+MIN_CLASS_ROWS = 5  # fewer are said
 MAX_LISTED_CLASSES = 6
 
 
@@ -34,10 +35,12 @@ class Split:
     @property
     def notes(self) -> tuple[str, ...]:
         """Return what the reader said of both sets of rows."""
+        notes = (*self.test.notes, *few_rows(self.test, "test", "so that their part of macro F1 is mostly chance"))
         if self.train is None:
-            return self.test.notes
+            return notes
         name = os.path.basename(self.train.name)
-        return (*self.test.notes, *(f"{name}: {note}" for note in self.train.notes), *_few_rows(self.train))
+        few = few_rows(self.train, "training", "which can hardly be learned")
+        return (*notes, *(f"{name}: {note}" for note in self.train.notes), *few)
 
 
 def read_split(source: Source, settings: Settings, num_texts: int) -> Split:
@@ -67,18 +70,18 @@ def same_classes(train: Examples, test: Examples) -> tuple[Ints, Ints]:
     return train.labels, numbers[test.labels]
 
 
-def _few_rows(train: Examples) -> list[str]:
-    """Say which classes have too few rows to learn them from."""
-    assert train.labels is not None
-    counts = np.bincount(train.labels, minlength=len(train.label_names))
-    names = train.label_names or tuple(map(str, range(len(counts))))
-    few = [f"{name} ({count:,})" for name, count in zip(names, counts, strict=False) if 0 < count < MIN_TRAINING_ROWS]
+def few_rows(examples: Examples, role: str, consequence: str) -> list[str]:
+    """Say which classes have too few rows to be learned or measured."""
+    assert examples.labels is not None
+    counts = np.bincount(examples.labels, minlength=len(examples.label_names))
+    names = examples.label_names or tuple(map(str, range(len(counts))))
+    few = [f"{name} ({count:,})" for name, count in zip(names, counts, strict=False) if 0 < count < MIN_CLASS_ROWS]
     if not few:
         return []
     listed = ", ".join(few[:MAX_LISTED_CLASSES]) + (
         f" and {len(few) - MAX_LISTED_CLASSES} more" * (len(few) > MAX_LISTED_CLASSES)
     )
-    return [f"classes with fewer than {MIN_TRAINING_ROWS} training rows, which can hardly be learned: {listed}"]
+    return [f"classes with fewer than {MIN_CLASS_ROWS} {role} rows, {consequence}: {listed}"]
 
 
 def measure_probe(train_ND: Floats, test_ND: Floats, train: Examples, test: Examples, seed: int, what: str) -> Measured:
@@ -93,6 +96,5 @@ def measure_probe(train_ND: Floats, test_ND: Floats, train: Examples, test: Exam
     num_strange = int(np.sum(~np.isin(test_labels, train_labels)))
     if num_strange:
         notes.append(f"{num_strange:,} rows are of classes without a training row and count as wrong")
-    return Measured(
-        {"accuracy": accuracy(predicted, test_labels), "macro_f1": macro_f1(predicted, test_labels)}, tuple(notes)
-    )
+    metrics = {"accuracy": accuracy(predicted, test_labels), "macro_f1": macro_f1(predicted, test_labels)}
+    return Measured(metrics, tuple(notes), mean_of(predicted == test_labels))

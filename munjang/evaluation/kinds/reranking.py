@@ -26,7 +26,8 @@ from munjang.evaluation.kinds.base import (
 from munjang.evaluation.kinds.corpus import Retrieval, find, read_relevances, read_retrieval
 from munjang.evaluation.kinds.retrieval import search
 from munjang.evaluation.kinds.rows import read_rows
-from munjang.evaluation.metrics.ranking import rank_metrics
+from munjang.evaluation.metrics.bootstrap import mean_of
+from munjang.evaluation.metrics.ranking import rank_metrics, rank_rows
 from munjang.vectors.similarity import PAIRWISE
 
 Run = dict[str, dict[str, float]]  # scores by query id and document id
@@ -88,7 +89,8 @@ def evaluate(model: Any, candidates: Candidates, settings: Settings) -> Measured
     run = _run(model, data, documents, settings, is_added=weight < 1)
     if retrieved is not None and weight < 1:
         run = {query: _added(found, retrieved[query], weight) for query, found in run.items()}
-    return Measured(_metrics(data, run) | before, tuple(notes))
+    by_query = rank_rows(data.relevances, run, [MAX_CANDIDATES], ["map"])[f"map@{MAX_CANDIDATES}"]
+    return Measured(_metrics(data, run) | before, tuple(notes), mean_of(by_query))
 
 
 def _weight(model: Any, data: Retrieval, retrieved: Run | None, settings: Settings) -> tuple[float, str]:

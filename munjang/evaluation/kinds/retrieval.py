@@ -3,10 +3,13 @@
 import os
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from munjang.errors import InputError
 from munjang.evaluation.kinds.base import Kind, Measured, Settings, encode_documents, encode_queries
 from munjang.evaluation.kinds.corpus import Retrieval, read_retrieval
-from munjang.evaluation.metrics.ranking import rank_metrics
+from munjang.evaluation.metrics.bootstrap import mean_of
+from munjang.evaluation.metrics.ranking import rank_rows
 from munjang.vectors.nearest import nearest
 
 if TYPE_CHECKING:
@@ -27,7 +30,9 @@ def read(source: Any, settings: Settings) -> Retrieval:
 def evaluate(model: Any, data: Retrieval, settings: Settings) -> Measured:
     """Measure nDCG, MAP, MRR, recall and precision at several depths."""
     run = search(model, data, max(DEPTHS), settings)
-    return Measured(rank_metrics(data.relevances, run, DEPTHS), (*data.notes, f"{len(data.corpus):,} documents"))
+    rows = rank_rows(data.relevances, run, DEPTHS)
+    metrics = {name: float(np.mean(values)) for name, values in rows.items()}
+    return Measured(metrics, (*data.notes, f"{len(data.corpus):,} documents"), mean_of(rows["ndcg@10"]))
 
 
 def search(model: "BiEncoder", data: Retrieval, depth: int, settings: Settings) -> dict[str, dict[str, float]]:

@@ -7,6 +7,7 @@ from munjang.data.examples import Examples
 from munjang.errors import InputError
 from munjang.evaluation.kinds.base import Kind, Measured, Settings, Source, compare_pairs
 from munjang.evaluation.kinds.rows import read_rows
+from munjang.evaluation.metrics.bootstrap import spearman_of
 from munjang.evaluation.metrics.correlation import pearson, spearman
 
 
@@ -21,13 +22,15 @@ def read(source: Source, settings: Settings) -> Examples:
 def evaluate(model: Any, examples: Examples, settings: Settings) -> Measured:
     """Measure Pearson and Spearman correlation of each similarity function."""
     assert examples.scores is not None
-    metrics = {}
-    for name, scores in compare_pairs(model, examples, settings).items():
+    metrics, compared = {}, compare_pairs(model, examples, settings)
+    for name, scores in compared.items():
         metrics[f"pearson{name}"] = pearson(scores, examples.scores)
         metrics[f"spearman{name}"] = spearman(scores, examples.scores)
     undefined = [name for name, value in metrics.items() if math.isnan(value)]
     why = "a correlation needs two rows or more, and scores that differ on both sides"
-    return Measured(metrics, (f"undefined: {', '.join(undefined)}; {why}",) if undefined else ())
+    notes = (f"undefined: {', '.join(undefined)}; {why}",) if undefined else ()
+    main = compared["_cosine"] if "_cosine" in compared else compared[""]
+    return Measured(metrics, notes, spearman_of(main, examples.scores))
 
 
 KIND = Kind(

@@ -7,7 +7,8 @@ import numpy as np
 from munjang.data.examples import Examples
 from munjang.evaluation.kinds.base import Contents, Kind, Measured, Settings, Source, encode_columns
 from munjang.evaluation.kinds.rows import read_rows
-from munjang.types import Floats
+from munjang.evaluation.metrics.bootstrap import mean_of
+from munjang.types import Doubles, Floats
 from munjang.vectors.nearest import nearest
 
 
@@ -19,15 +20,17 @@ def read(source: Source, settings: Settings) -> Examples:
 def evaluate(model: Any, examples: Examples, settings: Settings) -> Measured:
     """Measure accuracy in both directions, by cosine."""
     first_ND, second_ND = encode_columns(model, examples.texts, settings)
-    forth = _accuracy(first_ND, second_ND, examples.texts[1], settings.progress)
-    back = _accuracy(second_ND, first_ND, examples.texts[0], settings.progress)
-    return Measured({"accuracy": (forth + back) / 2, "accuracy_1_to_2": forth, "accuracy_2_to_1": back})
+    forth_N = _is_right(first_ND, second_ND, examples.texts[1], settings.progress)
+    back_N = _is_right(second_ND, first_ND, examples.texts[0], settings.progress)
+    forth, back = float(np.mean(forth_N)), float(np.mean(back_N))
+    metrics = {"accuracy": (forth + back) / 2, "accuracy_1_to_2": forth, "accuracy_2_to_1": back}
+    return Measured(metrics, sample=mean_of((forth_N + back_N) / 2))
 
 
-def _accuracy(from_ND: Floats, to_ND: Floats, texts: list[str], progress: bool | None) -> float:
-    """Return how often the nearest row holds the right text, be it another row with the same text."""
+def _is_right(from_ND: Floats, to_ND: Floats, texts: list[str], progress: bool | None) -> Doubles:
+    """Return 1 where the nearest row holds the right text, be it another row with the same text."""
     rows_N = nearest(from_ND, to_ND, 1, progress=progress).rows_AK[:, 0].tolist()
-    return float(np.mean([texts[found] == text for found, text in zip(rows_N, texts, strict=True)]))
+    return np.array([texts[found] == text for found, text in zip(rows_N, texts, strict=True)], np.float64)
 
 
 def fits(contents: Contents) -> bool:

@@ -7,6 +7,7 @@ import numpy as np
 from munjang.data.examples import Examples
 from munjang.evaluation.kinds.base import Kind, Measured, Settings, Source, encode_columns
 from munjang.evaluation.kinds.rows import read_rows
+from munjang.evaluation.metrics.bootstrap import mean_of
 from munjang.vectors.similarity import PAIRWISE
 
 
@@ -18,11 +19,12 @@ def read(source: Source, settings: Settings) -> Examples:
 def evaluate(model: Any, examples: Examples, settings: Settings) -> Measured:
     """Measure how often the positive is closer than every negative; a tie is a miss."""
     anchor_ND, positive_ND, *negatives = encode_columns(model, examples.texts, settings)
-    metrics = {}
+    right = {}
     for name, closeness in PAIRWISE.items():
         nearest = np.max([closeness(anchor_ND, each) for each in negatives], axis=0)
-        metrics[f"accuracy_{name}"] = float(np.mean(closeness(anchor_ND, positive_ND) > nearest))
-    return Measured(metrics)
+        right[f"accuracy_{name}"] = closeness(anchor_ND, positive_ND) > nearest
+    metrics = {name: float(np.mean(right_N)) for name, right_N in right.items()}
+    return Measured(metrics, sample=mean_of(right["accuracy_cosine"]))
 
 
 KIND = Kind(

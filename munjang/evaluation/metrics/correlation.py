@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from munjang.errors import InputError
-from munjang.types import Doubles
+from munjang.types import Doubles, Ints
 
 
 def pearson(first_N: ArrayLike, second_N: ArrayLike) -> float:
@@ -35,10 +35,14 @@ def ranks(values_N: ArrayLike) -> Doubles:
     >>> ranks([10, 30, 30, 20]).tolist()
     [1.0, 3.5, 3.5, 2.0]
     """
-    values = np.asarray(values_N, np.float64)
-    _, group_N, sizes = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(sizes)
-    return np.asarray((last - (sizes - 1) / 2)[group_N], np.float64)
+    group_N = rank_groups(np.asarray(values_N, np.float64))
+    sizes = np.bincount(group_N)
+    return np.asarray((np.cumsum(sizes) - (sizes - 1) / 2)[group_N], np.float64)
+
+
+def rank_groups(values_N: Doubles) -> Ints:
+    """Number the distinct values from 0, lowest first; return the number of each row's."""
+    return np.asarray(np.unique(values_N, return_inverse=True)[1], np.int64)
 
 
 def _both(first_N: ArrayLike, second_N: ArrayLike) -> tuple[Doubles, Doubles]:

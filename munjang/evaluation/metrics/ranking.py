@@ -90,6 +90,14 @@ def rank_metrics(
     >>> rank_metrics({"q": {"a": 1}}, {"q": {"a": 0.2, "b": 0.9}}, at=[1, 2], measures=["recall"])
     {'recall@1': 0.0, 'recall@2': 1.0}
     """
+    rows = rank_rows(relevances, run, at, measures)
+    return {name: float(np.mean(values)) for name, values in rows.items()}
+
+
+def rank_rows(
+    relevances: Relevances, run: Run, at: Sequence[int], measures: Sequence[str] = tuple(MEASURES)
+) -> dict[str, list[float]]:
+    """Measure the ranking of each query with relevant documents."""
     if not at or min(at) < 1:
         raise InputError(f"A ranking is cut after 1 document or more, not after {list(at)}.")
     answerable = [query for query, judged in relevances.items() if _num_relevant(list(judged.values()))]
@@ -97,7 +105,7 @@ def rank_metrics(
         raise InputError("No query has a relevant document: nothing to measure a ranking by.")
     rows = [(gains_of(relevances[each], run.get(each, {})), list(relevances[each].values())) for each in answerable]
     return {
-        f"{measure}@{k}": float(np.mean([MEASURES[measure](gains, judged, k) for gains, judged in rows]))
+        f"{measure}@{k}": [MEASURES[measure](gains, judged, k) for gains, judged in rows]
         for measure in measures
         for k in at
     }
