@@ -8,7 +8,7 @@ MODELS ?= $(MUNJANG_MODELS)
 DATA ?= $(MUNJANG_DATA)
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: install check style fix test test-full attack bench bench-peers browser compat-check demo docs
+.PHONY: install check style fix test test-full attack bench bench-peers browser clients compat-check demo docs
 
 install: $(VENV)/dev
 
@@ -37,7 +37,7 @@ test: style browser
 
 # make test-full MODELS=folder-of-checkpoints DATA=folder-of-data; without one, its tests skip by name
 # Triton (1 GB, a part of CUDA builds of torch) follows the GPU kernels step by step on the CPU
-test-full: check browser
+test-full: check browser .venv-clients/done
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps triton==3.9.0
 	MUNJANG_MODELS=$(abspath $(MODELS)) MUNJANG_DATA=$(abspath $(DATA)) $(BIN)/python -m pytest
 
@@ -94,6 +94,15 @@ $(VENV)/demo: $(VENV)/core
 $(VENV)/dev: $(VENV)/core
 	@echo "Installing the development tools into $(VENV)"
 	@$(INSTALL) --editable '.[dev]'
+	@touch $@
+
+# Clients of other libraries for tests/server/test_clients.py, in a venv of their own: they clash with ours
+clients: .venv-clients/done
+
+.venv-clients/done: tests/server/clients/requirements.txt
+	@echo "Installing clients of the server into .venv-clients"
+	@$(PYTHON) -m venv .venv-clients
+	@.venv-clients/bin/python -m pip install --quiet --disable-pip-version-check -r $<
 	@touch $@
 
 .venv-peers/%/done: benchmarks/peers/%.txt

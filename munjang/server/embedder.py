@@ -1,6 +1,7 @@
 """Embedder: a bi-encoder as the batcher needs it, texts to payload to vectors.    B texts, D dimensions."""
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +14,12 @@ from munjang.errors import InputError, unknown
 from munjang.server.errors import Refused
 from munjang.server.model_queue import Payload, Slice
 from munjang.text.inputs import pick_prompt
+from munjang.text.tokenizer import Tokenizer
+from munjang.text.trim import trimmed
 from munjang.types import Floats, TokenIds
 
 ROLES = {"query": ("query",), "document": DOCUMENT_PROMPTS, "passage": DOCUMENT_PROMPTS}
+MIN_KEPT_IDS = 0.8  # of a row of token ids, after decoding and tokenizing again; see num_kept_ids
 Inputs = Sequence[str] | Sequence[Sequence[int]]
 
 
@@ -28,6 +32,9 @@ class Embedding:
     normalize: bool | None = None  # None: as the model does it
     dimensions: int | None = None
     truncate: bool = True  # False: a text that is too long is an error
+    keeps_end: bool = False  # of a text that is too long
+    max_tokens: int | None = None  # of each text, besides what the model reads
+    per_token: bool = False  # a vector for each token, not for each text
 
 
 class Embedder:
@@ -48,21 +55,23 @@ class Embedder:
     def prepare(self, inputs: Inputs, asked: Embedding) -> Payload:
         """Tokenize texts; or take token ids of this model, with or without its special tokens."""
         self._check_dimensions(asked.dimensions)
-        is_raw = asked.normalize is False
+        is_raw, per_token = asked.normalize is False, asked.per_token
         if inputs and not isinstance(inputs[0], str):
-            rows = self._with_special(inputs)  # type: ignore[arg-type]
-            return Payload(rows, [len(row) for row in rows], ("", is_raw))
+            rows, cut = self._with_special(inputs, asked)  # type: ignore[arg-type]
+            return Payload(rows, [len(row) for row in rows], ("", is_raw, per_token), cut)
         prompt, texts = self.prompt(asked), [str(text) for text in inputs]
         tokens = self.model.tokenizer([prompt + text for text in texts])
-        if not asked.truncate and tokens.cut_rows.any():
-            row = int(np.argmax(tokens.cut_rows))
-            raise Refused(
-                "too_large", f"Text {row} has more tokens than the {self.model.max_length} that {self.name} reads."
-            )
+        cut = np.flatnonzero(tokens.cut_rows).tolist()
+        if cut and not asked.truncate:
+            raise self._too_long(cut[0])
+        if asked.max_tokens is not None or (cut and asked.keeps_end):
+            texts, cut = self._trimmed(texts, prompt, asked)
+            tokens = self.model.tokenizer([prompt + text for text in texts])
         lengths = tokens.lengths.tolist()
         if prompt and not self.model.network.includes_prompt:  # the network has to know where the prompt ends
-            return Payload(texts, lengths, (prompt, is_raw))
-        return Payload(np.split(tokens.ids, np.cumsum(tokens.lengths)[:-1]) if texts else [], lengths, ("", is_raw))
+            return Payload(texts, lengths, (prompt, is_raw, per_token), cut)
+        rows = np.split(tokens.ids, np.cumsum(tokens.lengths)[:-1]) if texts else []
+        return Payload(rows, lengths, ("", is_raw, per_token), cut)
 
     def prompt(self, asked: Embedding) -> str:
         """Return what goes before every text."""
@@ -79,13 +88,14 @@ class Embedder:
             is_ids = not isinstance(part.units[0], str)
             groups.setdefault((part.settings, is_ids), []).append(row)
         results: list[Sequence[Any]] = [[]] * len(batch)
-        for ((prompt, is_raw), is_ids), rows in groups.items():
+        for ((prompt, is_raw, per_token), is_ids), rows in groups.items():
             units = [unit for row in rows for unit in batch[row].units]
             vectors_BD = self.model.encode(
                 TokenIds(units) if is_ids else units,
                 prompt=None if is_ids else prompt,
                 normalize=False if is_raw else None,
-                truncate_dim=self.model.width,
+                truncate_dim=None if per_token else self.model.width,
+                output="tokens" if per_token else "numpy",
                 progress=False,
             )
             start = 0
@@ -99,8 +109,7 @@ class Embedder:
         """Cut and normalize full vectors as a request asks for."""
         model = self.model
         full_BD = np.stack(rows) if rows else np.zeros((0, model.width), np.float32)
-        if not np.isfinite(full_BD).all():  # JSON has no such numbers
-            raise Refused("model", f"{self.name} gave vectors that are not finite; its weights may be damaged.")
+        self.check_finite(full_BD)
         size = asked.dimensions or model.truncate_dim
         vectors_BD = full_BD if size is None else full_BD[:, :size]
         # OpenAI's shorter vectors have unit length; so do ours where the model's have
@@ -111,11 +120,36 @@ class Embedder:
         unit_BD: Floats = vectors_BD / np.maximum(lengths_B1, 1e-12)
         return unit_BD
 
-    def _with_special(self, rows: Sequence[Sequence[int]]) -> list[Any]:
+    def check_finite(self, vectors: Floats) -> None:
+        """Refuse what JSON has no numbers for."""
+        if not np.isfinite(vectors).all():
+            raise Refused("model", f"{self.name} gave vectors that are not finite; its weights may be damaged.")
+
+    def _trimmed(self, texts: Sequence[str], prompt: str, asked: Embedding) -> tuple[list[str], list[int]]:
+        """Cut texts to what is asked for and what fits behind the prompt; return them and which were cut."""
+        tokenizer = self.model.tokenizer
+        room = tokenizer.room(tokenizer.single)
+        if room is not None:
+            room -= int(tokenizer.bodies([prompt])[1][0])
+        limit = min(size for size in (room, asked.max_tokens) if size is not None)
+        kept = [trimmed(tokenizer, text, limit, asked.keeps_end) for text in texts]
+        cut = [row for row, text in enumerate(kept) if text != texts[row]]
+        if cut and not asked.truncate:
+            raise Refused("too_large", f"Text {cut[0]} has more than {limit} tokens.")
+        return kept, cut
+
+    def _too_long(self, row: int) -> Refused:
+        message = f"Text {row} has more tokens than the {self.model.max_length} that {self.name} reads."
+        return Refused("too_large", message)
+
+    def _with_special(self, rows: Sequence[Sequence[int]], asked: Embedding) -> tuple[list[Any], list[int]]:
         tokenizer, vocab_size = self.model.tokenizer, self.model.tokenizer.vocab_size
         before, behind = (ids.tolist() for ids, _ in tokenizer.single.parts)
         limit = self.model.max_length
-        whole = []
+        num_special = len(before) + len(behind)
+        if asked.max_tokens is not None:
+            limit = min(asked.max_tokens + num_special, limit or asked.max_tokens + num_special)
+        whole, cut = [], list[int]()
         for number, row in enumerate(rows):
             ids = list(row)
             if not ids or not all(0 <= token < vocab_size for token in ids):
@@ -123,11 +157,20 @@ class Embedder:
                     f"Text {number} should be token ids of {self.name}: 0 to {vocab_size - 1}, at least one."
                 )
             has_special = ids[: len(before)] == before and ids[len(ids) - len(behind) :] == behind
-            ids = ids if has_special else [*before, *ids, *behind]
-            if limit is not None and len(ids) > limit:
-                ids = [*ids[: limit - len(behind)], *behind]
-            whole.append(np.array(ids, np.int32))
-        return whole
+            body = ids[len(before) : len(ids) - len(behind)] if has_special else ids
+            if num_kept_ids(tokenizer, body) < MIN_KEPT_IDS * len(body):
+                raise InputError(
+                    f"Text {number} should be token ids of {self.name}; its tokenizer would never give these. "
+                    "Send texts, or tokenize with this model's tokenizer (POST /tokenize)."
+                )
+            if limit is not None and len(body) + num_special > limit:
+                if not asked.truncate:
+                    raise self._too_long(number)
+                room = max(limit - num_special, 0)
+                body = body[len(body) - room :] if asked.keeps_end else body[:room]
+                cut.append(number)
+            whole.append(np.array([*before, *body, *behind], np.int32))
+        return whole, cut
 
     def _check_dimensions(self, asked: int | None) -> None:
         if asked is None or asked == self.model.dimension or asked in self.dimensions:
@@ -135,6 +178,12 @@ class Embedder:
         sizes = ", ".join(map(str, self.dimensions))
         hint = f"choose from {sizes}" if sizes else "leave dimensions out"
         raise Refused("invalid", f"{self.name} has no vectors of {asked} dimensions; {hint}.", param="dimensions")
+
+
+def num_kept_ids(tokenizer: Tokenizer, ids: Sequence[int]) -> int:
+    """Count the ids that are still there after decoding and tokenizing again; foreign ones make words of pieces."""
+    again = tokenizer.bodies([tokenizer.rust.decode(list(ids), skip_special_tokens=False)])[0]
+    return (Counter(ids) & Counter(again.tolist())).total()
 
 
 def declared(model: BiEncoder) -> tuple[int, ...]:

@@ -87,7 +87,7 @@ def _tei(refused: Refused) -> dict[str, Any]:
     return {"error": refused.message, "error_type": KINDS[refused.kind].tei_type}
 
 
-SHAPES: dict[str, Callable[[Refused], dict[str, Any]]] = {"/v1/": _openai, "/v2/": _cohere}
+SHAPES: dict[str, Callable[[Refused], dict[str, Any]]] = {"/v1/": _openai, "/v2/": _cohere, "/embeddings": _openai}
 
 
 def answer(refused: Refused, path: str) -> tuple[int, dict[str, Any], dict[str, str]]:

@@ -11,7 +11,7 @@ from munjang.server.errors import Refused
 if TYPE_CHECKING:
     from starlette.types import Scope
 
-OPEN_PATHS = ("/health", "/ready")  # for monitoring: by any name, without a key
+OPEN_PATHS = ("/health", "/ready", "/ping")  # for monitoring: by any name, without a key
 PAGE, PAGE_FILES = "/", "/page/"  # without a key, which is typed in there; they hold nothing of the index
 
 
@@ -31,7 +31,7 @@ class AccessRules:
             return
         if self.hosts and host_name(headers.get("host", "")) not in self.hosts:
             raise Refused("host", "This server isn't known by that name; add the name with --allowed-host.")
-        is_page = scope["path"] == PAGE or scope["path"].startswith(PAGE_FILES)
+        is_page = scope["method"] in ("GET", "HEAD") and (scope["path"] == PAGE or scope["path"].startswith(PAGE_FILES))
         if self.keys and not is_page and not self.is_known(headers.get("authorization", "")):
             message = "Wrong or missing API key; send it as the header 'Authorization: Bearer KEY'."
             raise Refused("unauthorized", message, code="invalid_api_key")

@@ -18,6 +18,7 @@ from munjang.server.metrics import Metrics
 
 LOG = logging.getLogger("munjang.server")
 REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}\Z")
+MAX_NAMED_CUTS = 100  # of a header, which proxies bound at 8 KB
 CLIENT_GONE = 499  # nginx's number; nobody reads the answer, the log does
 
 
@@ -44,7 +45,8 @@ class Middleware:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message = {**message, "headers": [*message.get("headers", []), (b"x-request-id", id.encode())]}
+                own = [(b"x-request-id", id.encode()), *_cut_header(scope["state"].get("cut_rows", ()))]
+                message = {**message, "headers": [*message.get("headers", []), *own]}
             await send(message)
 
         self.num_requests += 1
@@ -129,6 +131,14 @@ def _replaying(body: bytes, receive: Receive) -> Receive:
         return {"type": "http.request", "body": body, "more_body": False}
 
     return replayed
+
+
+def _cut_header(rows: Sequence[int]) -> list[tuple[bytes, bytes]]:
+    """Name the texts that were cut, by number: most answers have no other place for it."""
+    if not rows:
+        return []
+    more = ",..." if len(rows) > MAX_NAMED_CUTS else ""
+    return [(b"x-truncated-texts", (",".join(map(str, rows[:MAX_NAMED_CUTS])) + more).encode())]
 
 
 def _where(error: Exception) -> dict[str, Any]:

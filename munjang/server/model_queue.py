@@ -26,6 +26,7 @@ class Payload:
     units: Sequence[Any]
     tokens: Sequence[int]
     settings: Hashable = None
+    cut_rows: Sequence[int] = ()  # the texts that were too long
 
 
 @dataclass(eq=False)

@@ -1,6 +1,7 @@
 """Reranker: a cross-encoder as the batcher needs it, a query with texts to payload to logits."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,17 @@ from munjang.errors import InputError
 from munjang.index.rerank import Reranking
 from munjang.server.errors import Refused
 from munjang.server.model_queue import Payload, Slice
+from munjang.text.tokenizer import longest_first
+from munjang.text.trim import trimmed
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """How a request wants long texts to be read."""
+
+    truncate: bool = True  # False: a pair that is too long is an error
+    keeps_end: bool = False  # of what is too long
+    max_tokens: int | None = None  # of each text, besides what the model reads
 
 
 class Reranker:
@@ -26,20 +38,34 @@ class Reranker:
         """Return how many batches are best computed side by side: one a core."""
         return self.scorer._engine.executor.num_workers
 
-    def prepare(self, query: str, texts: Sequence[str], truncate: bool = True) -> Payload:
-        """Count the tokens of a query with each text."""
-        tokenizer = self.scorer.tokenizer
-        _, lengths = tokenizer.bodies([query, *texts])
-        tokens = lengths[1:] + lengths[0] + tokenizer.pair.num_special
-        limit = self.scorer.max_length
-        if limit is not None:
-            if not truncate and (tokens > limit).any():
+    def prepare(self, queries: Sequence[str], texts: Sequence[str], asked: Scoring | None = None) -> Payload:
+        """Count the tokens of pairs, and cut what is too long. One query is that of every text."""
+        asked, tokenizer = asked or Scoring(), self.scorer.tokenizer
+        _, lengths = tokenizer.bodies([*queries, *texts])
+        num_query, num_text = lengths[: len(queries)], lengths[len(queries) :]
+        if len(queries) == 1:
+            queries, num_query = [*queries] * len(texts), num_query.repeat(len(texts))
+        kept = num_text if asked.max_tokens is None else np.minimum(num_text, asked.max_tokens)
+        limit, room = self.scorer.max_length, tokenizer.room(tokenizer.pair)
+        tokens = num_query + kept + tokenizer.pair.num_special
+        is_cut = kept < num_text
+        queries, given, all_query = list(queries), list(texts), num_query
+        if limit is not None and room is not None:
+            if not asked.truncate and (tokens > limit).any():
                 row = int(np.argmax(tokens > limit))
                 raise Refused(
                     "too_large", f"Query and text {row} have {tokens[row]} tokens; {self.name} reads {limit}."
                 )
+            is_cut |= tokens > limit
             tokens = np.minimum(tokens, limit)
-        return Payload([(query, text) for text in texts], tokens.tolist())
+            if asked.keeps_end:
+                num_query, kept = longest_first(num_query, kept, room)
+        for row in np.flatnonzero(is_cut).tolist():
+            given[row] = trimmed(tokenizer, texts[row], int(kept[row]), asked.keeps_end)
+            if num_query[row] < all_query[row]:
+                queries[row] = trimmed(tokenizer, queries[row], int(num_query[row]), asked.keeps_end)
+        cut = np.flatnonzero(is_cut).tolist()
+        return Payload(list(zip(queries, given, strict=True)), tokens.tolist(), cut_rows=cut)
 
     def compute(self, batch: Sequence[Slice]) -> list[Sequence[Any]]:
         """Compute the logits of a batch of pairs."""

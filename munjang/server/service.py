@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from fastapi import Request
@@ -16,7 +16,7 @@ from munjang.server.errors import ClientGone, Refused
 from munjang.server.limits import QueueLimits, RequestLimits
 from munjang.server.metrics import Metrics
 from munjang.server.model_queue import ModelQueue, Payload, Slice
-from munjang.server.reranker import Reranker
+from munjang.server.reranker import Reranker, Scoring
 from munjang.types import Floats
 
 T = TypeVar("T")
@@ -55,20 +55,43 @@ class Service:
         """Return the cross-encoder of this name."""
         return _named(self.rerankers, name, "re-ranker")
 
-    async def embed(self, model: Embedder, inputs: Inputs, asked: Embedding, param: str) -> tuple[Floats, int]:
-        """Return the vectors of texts and how many tokens they have."""
+    async def embed(self, model: Embedder, inputs: Inputs, asked: Embedding, param: str) -> tuple[Floats, "Usage"]:
+        """Return the vectors of texts and what was read for them."""
         self.request_limits.check(inputs, param)
         payload, rows = await self._submit(model.name, lambda: model.prepare(inputs, asked))
-        return model.finish(rows, asked), int(sum(payload.tokens))
+        return model.finish(rows, asked), Usage(model.name, len(inputs), int(sum(payload.tokens)), payload.cut_rows)
+
+    async def embed_tokens(
+        self, model: Embedder, inputs: Inputs, asked: Embedding, param: str
+    ) -> tuple[list[Floats], "Usage"]:
+        """Return a vector for each token of each text, and what was read for them."""
+        self.request_limits.check(inputs, param)
+        payload, rows = await self._submit(model.name, lambda: model.prepare(inputs, replace(asked, per_token=True)))
+        for vectors in rows:
+            model.check_finite(vectors)
+        return rows, Usage(model.name, len(inputs), int(sum(payload.tokens)), payload.cut_rows)
 
     async def score(
-        self, model: Reranker, query: str, texts: Sequence[str], param: str, truncate: bool = True
-    ) -> tuple[list[float], int]:
-        """Return the logits of a query with each text and how many tokens they have."""
+        self, model: Reranker, query: str, texts: Sequence[str], param: str, asked: Scoring | None = None
+    ) -> tuple[list[float], "Usage"]:
+        """Return the logits of a query with each text and what was read for them."""
         self.request_limits.check([*texts], param)
         self.request_limits.check([query], "query")
-        payload, scores = await self._submit(model.name, lambda: model.prepare(query, texts, truncate))
-        return scores, int(sum(payload.tokens))
+        return await self._score(model, [query], texts, asked)
+
+    async def score_pairs(
+        self, model: Reranker, pairs: Sequence[Sequence[str]], param: str, asked: Scoring | None = None
+    ) -> tuple[list[float], "Usage"]:
+        """Return the logits of pairs and what was read for them."""
+        for texts in zip(*pairs, strict=True):
+            self.request_limits.check(texts, param)
+        return await self._score(model, [first for first, _ in pairs], [second for _, second in pairs], asked)
+
+    async def _score(
+        self, model: Reranker, queries: Sequence[str], texts: Sequence[str], asked: Scoring | None
+    ) -> tuple[list[float], "Usage"]:
+        payload, scores = await self._submit(model.name, lambda: model.prepare(queries, texts, asked))
+        return scores, Usage(model.name, len(texts), int(sum(payload.tokens)), payload.cut_rows)
 
     async def _submit(self, name: str, prepare: Callable[[], Payload]) -> tuple[Payload, list[Any]]:
         try:
@@ -103,6 +126,23 @@ class Service:
         self.metrics.observe("te_batch_next_size", num_units, model=queue.name)
         self.metrics.observe("te_batch_next_tokens", sum(part.num_tokens for part in batch), model=queue.name)
         self.metrics.observe("te_request_inference_duration", seconds, model=queue.name)
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a request has used, for its answer and the log."""
+
+    model: str
+    num_texts: int
+    num_tokens: int
+    cut_rows: Sequence[int]  # the texts that were too long
+
+    def note(self, request: Request) -> None:
+        """Tell the log, and the header of the answer."""
+        request.state.facts |= {"model": self.model, "texts": self.num_texts, "tokens": self.num_tokens}
+        if self.cut_rows:
+            request.state.facts["cut"] = len(self.cut_rows)
+            request.state.cut_rows = self.cut_rows
 
 
 async def while_connected(request: Request, answer: Coroutine[Any, Any, T]) -> T:

@@ -6,9 +6,9 @@ import pytest
 from munjang.bi_encoder import BiEncoder
 from munjang.cross_encoder import CrossEncoder
 from munjang.errors import InputError
-from munjang.server.embedder import Embedder, Embedding
+from munjang.server.embedder import Embedder, Embedding, num_kept_ids
 from munjang.server.errors import Refused
-from munjang.server.reranker import Reranker, sigmoid
+from munjang.server.reranker import Reranker, Scoring, sigmoid
 
 TEXTS = ["hello world", "나는 오늘 학교에 간다", "a"]
 
@@ -48,7 +48,7 @@ def test_prompts_by_name_and_by_role(tiny_bert: object) -> None:
     assert ids.tolist() == model.tokenize(["hello world"]).sequences[0].tolist()  # type: ignore[union-attr]
     model.network.includes_prompt = False  # then the network has to be told where the prompt ends
     work = embedder.prepare(["world"], Embedding(role="query"))
-    assert (list(work.units), work.settings) == (["world"], ("hello ", False))
+    assert (list(work.units), work.settings) == (["world"], ("hello ", False, False))
 
 
 def test_a_text_that_is_too_long(model: BiEncoder) -> None:
@@ -71,10 +71,10 @@ def test_sizes_and_lengths_of_vectors(model: BiEncoder) -> None:
 
 
 def test_pairs_are_counted(scorer: CrossEncoder) -> None:
-    work = Reranker("r", scorer).prepare("hello", TEXTS)
+    work = Reranker("r", scorer).prepare(["hello"], TEXTS)
     assert work.tokens == scorer.tokenizer.pairs(["hello"] * 3, TEXTS).lengths.tolist()
     with pytest.raises(Refused, match="Query and text 1 have"):
-        Reranker("r", scorer).prepare("hello", ["a", "hello " * 500], truncate=False)
+        Reranker("r", scorer).prepare(["hello"], ["a", "hello " * 500], Scoring(truncate=False))
 
 
 def test_sigmoid_of_anything() -> None:
@@ -92,3 +92,48 @@ def test_scores_on_the_models_own_scale(scorer: CrossEncoder) -> None:
     pairs = [("hello", text) for text in TEXTS]
     logits = scorer.predict(pairs, activation="Identity").tolist()
     assert scorer.own_scores(logits) == pytest.approx(scorer.predict(pairs).tolist(), abs=1e-6)
+
+
+def test_ids_that_this_tokenizer_never_gives(model: BiEncoder) -> None:
+    """Letters that make words when they are joined: another tokenizer's ids look so."""
+    embedder = Embedder("x", model)
+    letters = [model.tokenizer.rust.token_to_id(f"##{letter}") for letter in "helo"]
+    assert None not in letters
+    foreign = [letters[place] for place in (0, 1, 2, 2, 3)] * 4
+    with pytest.raises(InputError, match="its tokenizer would never give these"):
+        embedder.prepare([foreign], Embedding())
+    own = [row.tolist() for row in model.tokenize(TEXTS).sequences]
+    assert num_kept_ids(model.tokenizer, own[1][1:-1]) == len(own[1]) - 2
+
+
+def test_the_end_of_a_long_text(model: BiEncoder) -> None:
+    embedder, long = Embedder("x", model), " ".join(["hello"] * 300 + ["world"] * 40)
+    begin, end = (embedder.prepare(["a", long], Embedding(keeps_end=keeps)) for keeps in (False, True))
+    assert (list(begin.cut_rows), list(end.cut_rows)) == ([1], [1])
+    last = model.tokenize(["world"]).sequences[0].tolist()[1:-1]
+    assert end.units[1].tolist()[1:-1][-len(last) :] == last
+    assert last[0] not in begin.units[1].tolist()
+    assert len(end.units[1]) <= model.max_length
+    ids = model.tokenize(["hello"]).sequences[0].tolist()[1:-1] * 200 + last
+    (row,) = embedder.prepare([ids], Embedding(keeps_end=True)).units
+    assert row.tolist()[-1 - len(last) : -1] == last
+
+
+def test_at_most_so_many_tokens(model: BiEncoder, scorer: CrossEncoder) -> None:
+    embedder = Embedder("x", model)
+    work = embedder.prepare(["hello world the cat", "a"], Embedding(max_tokens=2))
+    assert (work.tokens[0] <= 4, list(work.cut_rows)) == (True, [0])
+    with pytest.raises(Refused, match="Text 0 has more than 2 tokens"):
+        embedder.prepare(["hello world the cat"], Embedding(max_tokens=2, truncate=False))
+    pairs = Reranker("r", scorer).prepare(["hello"], ["hello world the cat", "a"], Scoring(max_tokens=2))
+    assert (list(pairs.cut_rows), pairs.units[1]) == ([0], ("hello", "a"))
+    assert "hello world the cat".startswith(pairs.units[0][1])
+    assert len(pairs.units[0][1]) < len("hello world the cat")
+
+
+def test_the_ends_of_long_pairs(scorer: CrossEncoder) -> None:
+    texts = [" ".join(["hello"] * 300 + ["world"]), "a"]
+    work = Reranker("r", scorer).prepare(["the cat"], texts, Scoring(keeps_end=True))
+    assert (list(work.cut_rows), work.units[0][0]) == ([0], "the cat")
+    assert work.units[0][1].endswith("hello world")
+    assert len(scorer.tokenizer.pairs(*zip(work.units[0], strict=True)).ids) <= scorer.max_length

@@ -9,6 +9,7 @@ from munjang.server.service import Service
 APIS = (
     "openai",
     "tei",
+    "tokens",
     "cohere",
     "search",
     "documents",

@@ -1,4 +1,4 @@
-"""OpenAI's routes: POST /v1/embeddings, GET /v1/models."""
+"""OpenAI's routes: POST /v1/embeddings (and /embeddings), GET /v1/models."""
 
 import time
 from typing import Annotated, Any, Literal
@@ -29,20 +29,10 @@ def routes(service: Service) -> APIRouter:
     router = new_router()
     started = int(time.time())
 
+    @router.post("/embeddings")
     @router.post("/v1/embeddings")
     async def embeddings(request: Request, body: OpenAIEmbeddings) -> Response:
-        inputs = as_inputs(body.input)
-        if any(text == "" for text in inputs):
-            raise Refused("invalid", "input holds an empty text; leave it out.", param="input")
-        model = service.embedder(body.model)
-        asked = Embedding(role=body.input_type, dimensions=body.dimensions)
-        vectors, num_tokens = await while_connected(request, service.embed(model, inputs, asked, "input"))
-        request.state.facts |= {"model": model.name, "texts": len(inputs), "tokens": num_tokens}
-        rows = await rendered(vectors, body.encoding_format == "base64")
-        data = [b'{"object":"embedding","index":%d,"embedding":%b}' % (number, row) for number, row in enumerate(rows)]
-        usage = {"prompt_tokens": num_tokens, "total_tokens": num_tokens}
-        rest = to_json({"object": "list", "model": model.name, "usage": usage})
-        return Response(rest[:-1] + b',"data":' + listed(data) + b"}", media_type="application/json")
+        return await embed(service, request, body)
 
     @router.get("/v1/models")
     async def models() -> dict[str, Any]:
@@ -55,6 +45,23 @@ def routes(service: Service) -> APIRouter:
         return _model(name, started)
 
     return router
+
+
+async def embed(service: Service, request: Request, body: OpenAIEmbeddings) -> Response:
+    """Answer as OpenAI does; texts that were cut are named under `truncated`."""
+    inputs = as_inputs(body.input)
+    if any(text == "" for text in inputs):
+        raise Refused("invalid", "input holds an empty text; leave it out.", param="input")
+    model = service.embedder(body.model)
+    asked = Embedding(role=body.input_type, dimensions=body.dimensions)
+    vectors, usage = await while_connected(request, service.embed(model, inputs, asked, "input"))
+    usage.note(request)
+    rows = await rendered(vectors, body.encoding_format == "base64")
+    data = [b'{"object":"embedding","index":%d,"embedding":%b}' % (number, row) for number, row in enumerate(rows)]
+    used = {"prompt_tokens": usage.num_tokens, "total_tokens": usage.num_tokens}
+    cut = {"truncated": list(usage.cut_rows)} if usage.cut_rows else {}
+    rest = to_json({"object": "list", "model": model.name, "usage": used, **cut})
+    return Response(rest[:-1] + b',"data":' + listed(data) + b"}", media_type="application/json")
 
 
 def _model(name: str, created: int) -> dict[str, Any]:

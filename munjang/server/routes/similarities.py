@@ -29,8 +29,8 @@ def routes(service: Service) -> APIRouter:
         model = service.embedder(body.model)
         if len(body.texts) > MAX_COMPARED:
             raise Refused("too_large", f"{len(body.texts)} texts; at most {MAX_COMPARED} can be compared.")
-        vectors, num_tokens = await while_connected(request, service.embed(model, body.texts, Embedding(), "texts"))
-        request.state.facts |= {"model": model.name, "texts": len(body.texts), "tokens": num_tokens}
+        vectors, usage = await while_connected(request, service.embed(model, body.texts, Embedding(), "texts"))
+        usage.note(request)
         name = model.model.similarity_name
         scores = np.asarray(SIMILARITIES[name](vectors, vectors), np.float64).tolist()
         return Response(to_json({"similarity": name, "scores": scores}), media_type="application/json")

@@ -1,20 +1,30 @@
-"""The routes of text-embeddings-inference: /embed, /rerank, /similarity, /info, /health, /metrics; and /ready."""
+"""The routes of text-embeddings-inference: /embed, /rerank, /similarity, /info, /health, /metrics; and /ready.
 
-from typing import Annotated, Any
+POST / and /invocations take any of these bodies, and OpenAI's and Cohere's.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import PlainTextResponse
-from pydantic import Field
+from pydantic import Discriminator, Field, Tag
 from pydantic_core import to_json
 
 from munjang import __version__
 from munjang.server.bodies import ForeignBody, Text, Texts, TokenRows, Tokens, as_inputs, new_router
 from munjang.server.embedder import Embedding
 from munjang.server.render import listed, rendered
-from munjang.server.reranker import sigmoid
+from munjang.server.reranker import Scoring, sigmoid
+from munjang.server.routes import cohere, openai
+from munjang.server.routes.cohere import CohereRerank
+from munjang.server.routes.openai import OpenAIEmbeddings
 from munjang.server.service import Service, while_connected
 from munjang.vectors.similarity import SIMILARITIES
+
+LEFT = ("Left", "left")  # keep the end of a text that is too long
+Direction = Literal["Left", "Right", "left", "right"]
 
 
 class TEIEmbed(ForeignBody):
@@ -22,6 +32,7 @@ class TEIEmbed(ForeignBody):
 
     inputs: Text | Texts | Tokens | TokenRows
     truncate: bool | None = None
+    truncation_direction: Direction | None = None
     normalize: bool = True
     dimensions: Annotated[int, Field(ge=1)] | None = None
     prompt_name: str | None = None
@@ -29,11 +40,12 @@ class TEIEmbed(ForeignBody):
 
 
 class TEIRerank(ForeignBody):
-    """POST /rerank."""
+    """POST /rerank; with `documents` instead of `texts` it is Jina's and Cohere's."""
 
     query: Text
     texts: Texts
     truncate: bool | None = None
+    truncation_direction: Direction | None = None
     raw_scores: bool = False
     return_text: bool = False
     model: str | None = None
@@ -50,6 +62,7 @@ class SimilarityParameters(ForeignBody):
     """Options of /similarity."""
 
     truncate: bool | None = None
+    truncation_direction: Direction | None = None
     prompt_name: str | None = None
 
 
@@ -61,50 +74,57 @@ class TEISimilarity(ForeignBody):
     model: str | None = None
 
 
+def _kind(body: Any) -> str:
+    """Tell by its fields what a body is. The brackets keep the name out of errors (app.py)."""
+    fields = body if isinstance(body, dict) else {}
+    if "query" in fields or "documents" in fields or "texts" in fields:
+        return "(documents)" if "documents" in fields else "(texts)"
+    if "input" in fields:
+        return "(input)"
+    return "(similarity)" if isinstance(fields.get("inputs"), dict) else "(inputs)"
+
+
+AnyRerank = Annotated[
+    Annotated[TEIRerank, Tag("(texts)")] | Annotated[CohereRerank, Tag("(documents)")],
+    Discriminator(lambda body: "(documents)" if _kind(body) == "(documents)" else "(texts)"),
+]
+AnyBody = Annotated[
+    Annotated[TEIEmbed, Tag("(inputs)")]
+    | Annotated[TEISimilarity, Tag("(similarity)")]
+    | Annotated[TEIRerank, Tag("(texts)")]
+    | Annotated[CohereRerank, Tag("(documents)")]
+    | Annotated[OpenAIEmbeddings, Tag("(input)")],
+    Discriminator(_kind),
+]
+
+
 def routes(service: Service) -> APIRouter:
     """Make the routes over a service."""
     router = new_router()
 
     @router.post("/embed")
-    async def embed(request: Request, body: TEIEmbed) -> Response:
-        inputs, model = as_inputs(body.inputs), service.embedder(body.model)
-        asked = Embedding(
-            prompt_name=body.prompt_name,
-            normalize=body.normalize,
-            dimensions=body.dimensions,
-            truncate=body.truncate is not False,
-        )
-        vectors, num_tokens = await while_connected(request, service.embed(model, inputs, asked, "inputs"))
-        request.state.facts |= {"model": model.name, "texts": len(inputs), "tokens": num_tokens}
-        return Response(listed(await rendered(vectors)), media_type="application/json")
+    async def embedding(request: Request, body: TEIEmbed) -> Response:
+        return await embed(service, request, body)
 
     @router.post("/rerank")
-    async def rerank(request: Request, body: TEIRerank) -> Response:
-        model = service.reranker(body.model)
-        scoring = service.score(model, body.query, body.texts, "texts", body.truncate is not False)
-        logits, num_tokens = await while_connected(request, scoring)
-        request.state.facts |= {"model": model.name, "texts": len(body.texts), "tokens": num_tokens}
-        scores = logits if body.raw_scores else sigmoid(logits)
-        order = sorted(range(len(scores)), key=lambda row: -logits[row])
-        texts = [{"text": body.texts[row]} if body.return_text else {} for row in order]
-        hits = [{"index": row, "score": scores[row]} | text for row, text in zip(order, texts, strict=True)]
-        return Response(to_json(hits), media_type="application/json")
+    async def reranking(request: Request, body: AnyRerank) -> Response:
+        return await ANSWERS[type(body)](service, request, body)
 
     @router.post("/similarity")
-    async def similarity(request: Request, body: TEISimilarity) -> Response:
-        model, how = service.embedder(body.model), body.parameters
-        texts = [body.inputs.source_sentence, *body.inputs.sentences]
-        asked = Embedding(prompt_name=how.prompt_name, truncate=how.truncate is not False)
-        service.request_limits.check(body.inputs.sentences, "sentences")
-        vectors, num_tokens = await while_connected(request, service.embed(model, texts, asked, "sentences"))
-        request.state.facts |= {"model": model.name, "texts": len(texts), "tokens": num_tokens}
-        scores = SIMILARITIES[model.model.similarity_name](vectors[:1], vectors[1:])
-        return Response(to_json(np.asarray(scores[0], np.float64).tolist()), media_type="application/json")
+    async def similarities(request: Request, body: TEISimilarity) -> Response:
+        return await similarity(service, request, body)
+
+    @router.post("/")
+    @router.post("/invocations")
+    async def any_of_them(request: Request, body: AnyBody) -> Response:
+        """Answer what hosts of one model (SageMaker, Vertex, inference endpoints) send to one address."""
+        return await ANSWERS[type(body)](service, request, body)
 
     @router.get("/info")
     async def info() -> dict[str, Any]:
         return described(service)
 
+    @router.get("/ping")
     @router.get("/health")
     async def health() -> dict[str, Any]:
         return {}
@@ -120,6 +140,56 @@ def routes(service: Service) -> APIRouter:
         return PlainTextResponse(service.metrics.text(sizes), media_type="text/plain; version=0.0.4")
 
     return router
+
+
+async def embed(service: Service, request: Request, body: TEIEmbed) -> Response:
+    """Answer POST /embed."""
+    inputs, model = as_inputs(body.inputs), service.embedder(body.model)
+    asked = Embedding(
+        prompt_name=body.prompt_name,
+        normalize=body.normalize,
+        dimensions=body.dimensions,
+        truncate=body.truncate is not False,
+        keeps_end=body.truncation_direction in LEFT,
+    )
+    vectors, usage = await while_connected(request, service.embed(model, inputs, asked, "inputs"))
+    usage.note(request)
+    return Response(listed(await rendered(vectors)), media_type="application/json")
+
+
+async def rerank(service: Service, request: Request, body: TEIRerank) -> Response:
+    """Answer POST /rerank with `texts`."""
+    model = service.reranker(body.model)
+    asked = Scoring(body.truncate is not False, body.truncation_direction in LEFT)
+    logits, usage = await while_connected(request, service.score(model, body.query, body.texts, "texts", asked))
+    usage.note(request)
+    scores = logits if body.raw_scores else sigmoid(logits)
+    order = sorted(range(len(scores)), key=lambda row: -logits[row])
+    texts = [{"text": body.texts[row]} if body.return_text else {} for row in order]
+    hits = [{"index": row, "score": scores[row]} | text for row, text in zip(order, texts, strict=True)]
+    return Response(to_json(hits), media_type="application/json")
+
+
+async def similarity(service: Service, request: Request, body: TEISimilarity) -> Response:
+    """Answer POST /similarity."""
+    model, how = service.embedder(body.model), body.parameters
+    texts = [body.inputs.source_sentence, *body.inputs.sentences]
+    keeps_end = how.truncation_direction in LEFT
+    asked = Embedding(prompt_name=how.prompt_name, truncate=how.truncate is not False, keeps_end=keeps_end)
+    service.request_limits.check(body.inputs.sentences, "sentences")
+    vectors, usage = await while_connected(request, service.embed(model, texts, asked, "sentences"))
+    usage.note(request)
+    scores = SIMILARITIES[model.model.similarity_name](vectors[:1], vectors[1:])
+    return Response(to_json(np.asarray(scores[0], np.float64).tolist()), media_type="application/json")
+
+
+ANSWERS: dict[type[ForeignBody], Callable[[Service, Request, Any], Awaitable[Response]]] = {
+    TEIEmbed: embed,
+    TEIRerank: rerank,
+    TEISimilarity: similarity,
+    CohereRerank: cohere.rerank,
+    OpenAIEmbeddings: openai.embed,
+}
 
 
 def described(service: Service) -> dict[str, Any]:

@@ -101,3 +101,43 @@ def test_an_error_names_fields_as_the_client_does(server: Any) -> None:
         assert answer.status_code in (400, 422)
         assert "inputs" in answer.text
         assert "function-" not in answer.text
+
+
+@pytest.mark.parametrize("path", ["/", "/invocations"])
+def test_one_address_for_everything(path: str, server: Any) -> None:
+    """Hosts of one model post every kind of body to one address; it is told by its fields."""
+    bodies = {
+        "/embed": {"inputs": TEXTS},
+        "/similarity": {"inputs": {"source_sentence": TEXTS[0], "sentences": TEXTS[1:]}},
+        "/rerank": {"query": "hello", "texts": TEXTS},
+        "/v1/embeddings": {"input": TEXTS[0]},
+    }
+    for own, body in bodies.items():
+        assert server.client.post(path, json=body).json() == server.client.post(own, json=body).json()
+    documents = {"query": "hello", "documents": TEXTS, "top_n": 1}
+    for place in (path, "/rerank"):
+        answer = server.client.post(place, json=documents).json()
+        assert answer["results"] == server.client.post("/v1/rerank", json=documents).json()["results"]
+    for body in ({}, {"inputs": 5}, [], "text", {"documents": ["a"]}, {"query": "a"}):
+        answer = server.client.post(path, json=body)
+        assert answer.status_code == 422
+        assert "(" not in answer.json()["error"].partition(":")[0]
+    assert server.client.get("/ping").status_code == 200
+
+
+def test_what_was_cut_is_said(server: Any, model: BiEncoder) -> None:
+    long = " ".join(["hello"] * 150 + ["world"] * 40)
+    answer = server.client.post("/embed", json={"inputs": ["a", long]})
+    assert answer.headers["x-truncated-texts"] == "1"
+    assert "x-truncated-texts" not in server.client.post("/embed", json={"inputs": "a"}).headers
+    assert server.client.post("/rerank", json={"query": "a", "texts": [long]}).headers["x-truncated-texts"] == "0"
+    openai = server.client.post("/v1/embeddings", json={"input": ["a", long]}).json()
+    assert openai["truncated"] == [1]
+    body = {"inputs": [long], "truncation_direction": "Left"}
+    end = server.client.post("/embed", json=body).json()
+    assert np.abs(np.array(end[0]) - answer.json()[1]).max() > 1e-4
+    room = model.max_length - 2
+    text = long[-room * 3 :]
+    while model.tokenizer.bodies([text])[1][0] > room:
+        text = text.partition(" ")[2]
+    np.testing.assert_allclose(end, model.encode([text], normalize=True), atol=1e-5)

@@ -1,0 +1,129 @@
+"""More routes of text-embeddings-inference: POST /tokenize, /decode, /embed_all, and /predict for scores of pairs."""
+
+import asyncio
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Request, Response
+from pydantic_core import to_json
+
+from munjang.server.bodies import FirstError, ForeignBody, Text, Texts, TokenRows, Tokens, as_inputs, new_router
+from munjang.server.embedder import Embedding
+from munjang.server.errors import Refused
+from munjang.server.render import listed, rendered
+from munjang.server.reranker import Scoring, sigmoid
+from munjang.server.routes.tei import LEFT, Direction
+from munjang.server.service import Service, while_connected
+from munjang.text.tokenizer import Tokenizer
+
+LABEL = "LABEL_0"  # a re-ranker has one label; most folders give it no name
+
+
+class Tokenize(ForeignBody):
+    """POST /tokenize."""
+
+    inputs: Text | Texts
+    add_special_tokens: bool = True
+    prompt_name: str | None = None
+    model: str | None = None
+
+
+class Decode(ForeignBody):
+    """POST /decode."""
+
+    ids: Tokens | TokenRows
+    skip_special_tokens: bool = True
+    model: str | None = None
+
+
+class EmbedAll(ForeignBody):
+    """POST /embed_all: a vector for each token."""
+
+    inputs: Text | Texts | Tokens | TokenRows
+    truncate: bool | None = None
+    truncation_direction: Direction | None = None
+    prompt_name: str | None = None
+    model: str | None = None
+
+
+class Predict(ForeignBody):
+    """POST /predict: a pair of texts, or a list of pairs."""
+
+    inputs: Text | Texts | Annotated[list[Texts], FirstError()]
+    truncate: bool | None = None
+    truncation_direction: Direction | None = None
+    raw_scores: bool = False
+    model: str | None = None
+
+
+def routes(service: Service) -> APIRouter:
+    """Make the routes over a service."""
+    router = new_router()
+
+    def tokenizer_of(name: str | None) -> Tokenizer:
+        by_name = {reranker.name: reranker.scorer.tokenizer for reranker in service.rerankers}
+        if name in by_name or (name is None and not service.embedders):
+            return by_name[name] if name is not None else service.reranker(None).scorer.tokenizer
+        return service.embedder(name).model.tokenizer
+
+    @router.post("/tokenize")
+    async def tokenize(body: Tokenize) -> Response:
+        texts, tokenizer = as_inputs(body.inputs), tokenizer_of(body.model)
+        service.request_limits.check(texts, "inputs")
+        if body.prompt_name is not None:
+            prompt = service.embedder(body.model).prompt(Embedding(prompt_name=body.prompt_name))
+            texts = [prompt + text for text in texts]
+        rows = await asyncio.to_thread(_rows, tokenizer, texts, body.add_special_tokens)
+        return Response(rows, media_type="application/json")
+
+    @router.post("/decode")
+    async def decode(body: Decode) -> Response:
+        rows, tokenizer = as_inputs(body.ids), tokenizer_of(body.model)
+        service.request_limits.check(rows, "ids")
+        size = tokenizer.vocab_size
+        for number, row in enumerate(rows):
+            if not all(0 <= token < size for token in row):
+                raise Refused("invalid", f"Row {number} holds ids outside the vocabulary: 0 to {size - 1}.", "ids")
+        texts = await asyncio.to_thread(tokenizer.rust.decode_batch, rows, body.skip_special_tokens)
+        return Response(to_json(texts), media_type="application/json")
+
+    @router.post("/embed_all")
+    async def embed_all(request: Request, body: EmbedAll) -> Response:
+        inputs, model = as_inputs(body.inputs), service.embedder(body.model)
+        keeps_end = body.truncation_direction in LEFT
+        asked = Embedding(prompt_name=body.prompt_name, truncate=body.truncate is not False, keeps_end=keeps_end)
+        texts, usage = await while_connected(request, service.embed_tokens(model, inputs, asked, "inputs"))
+        usage.note(request)
+        rows = [listed(await rendered(vectors)) for vectors in texts]
+        return Response(listed(rows), media_type="application/json")
+
+    @router.post("/predict")
+    async def predict(request: Request, body: Predict) -> Response:
+        model = service.reranker(body.model)
+        is_batch = isinstance(body.inputs, list) and any(isinstance(each, list) for each in body.inputs)
+        pairs: Any = body.inputs if is_batch else [body.inputs]
+        service.request_limits.check(pairs, "inputs")
+        if any(isinstance(pair, str) or len(pair) != 2 for pair in pairs):
+            raise Refused("invalid", f"{model.name} scores pairs: send inputs as [text, text] or a list of these.")
+        asked = Scoring(body.truncate is not False, body.truncation_direction in LEFT)
+        logits, usage = await while_connected(request, service.score_pairs(model, pairs, "inputs", asked))
+        usage.note(request)
+        scores = logits if body.raw_scores else sigmoid(logits)
+        answers = [[{"score": score, "label": LABEL}] for score in scores]
+        return Response(to_json(answers if is_batch else answers[0]), media_type="application/json")
+
+    return router
+
+
+def _rows(tokenizer: Tokenizer, texts: list[str], has_special: bool) -> bytes:
+    """Tokenize whole texts, none of them cut, with the place of each token."""
+    rows = []
+    for found in tokenizer.rust.encode_batch(texts, add_special_tokens=has_special and tokenizer.has_special):
+        parts = zip(found.ids, found.tokens, found.special_tokens_mask, found.offsets, strict=True)
+        rows.append(
+            [
+                {"id": id, "text": text, "special": bool(is_special)}
+                | ({"start": None, "stop": None} if is_special else {"start": start, "stop": stop})
+                for id, text, is_special, (start, stop) in parts
+            ]
+        )
+    return to_json(rows)
