@@ -14,6 +14,8 @@ __all__ = [
     "CrossEncoder",
     "Dataset",
     "Index",
+    "MultiVectorEncoder",
+    "SparseEncoder",
     "TokenIds",
     "TrainConfig",
     "__version__",
@@ -28,6 +30,8 @@ PUBLIC = {
     "CrossEncoder": "munjang.cross_encoder",
     "Dataset": "munjang.training.datasets",
     "Index": "munjang.index",
+    "MultiVectorEncoder": "munjang.multi_vector_encoder",
+    "SparseEncoder": "munjang.sparse_encoder",
     "TokenIds": "munjang.types",
     "TrainConfig": "munjang.training.config",
     "evaluate": "munjang.evaluation",
@@ -39,6 +43,8 @@ if TYPE_CHECKING:
     from munjang.cross_encoder import CrossEncoder
     from munjang.evaluation import evaluate
     from munjang.index import Index
+    from munjang.multi_vector_encoder import MultiVectorEncoder
+    from munjang.sparse_encoder import SparseEncoder
     from munjang.training.config import TrainConfig
     from munjang.training.datasets import Dataset
     from munjang.training.train import train

@@ -21,7 +21,7 @@ from munjang.arguments import EncodeOptions, Precision, check_arguments, typed_l
 from munjang.engine.devices import Devices
 from munjang.engine.engine import Encoding
 from munjang.errors import InputError, TruncationWarning, unknown
-from munjang.model import LoadedModel, PathLike
+from munjang.model import PROMPT_NAMES, LoadedModel, PathLike
 from munjang.nn import pooling as pooling_modes
 from munjang.nn.base import VectorNetwork
 from munjang.text.inputs import as_texts, has_texts, is_stream, pick_prompt
@@ -29,7 +29,7 @@ from munjang.types import Array, Floats, TokenIds
 from munjang.vectors import precision as precisions
 from munjang.vectors.similarity import PAIRWISE, SIMILARITIES, check_vectors
 
-DOCUMENT_PROMPTS = ("document", "passage", "corpus")
+DOCUMENT_PROMPTS = PROMPT_NAMES["document"]
 Texts = Sequence[str] | Array | TokenIds  # and any column with `tolist` or `to_pylist`: pandas, Arrow
 
 
@@ -149,18 +149,12 @@ class BiEncoder(LoadedModel):
     @typed_like(encode)
     def encode_query(self, texts: Any, **options: Any) -> Any:
         """Encode with the model's own prompt for queries, if it has one. Options of `encode`."""
-        return self.encode(texts, **self._role(("query",), options))
+        return self.encode(texts, **self._with_prompt("query", options))
 
     @typed_like(encode)
     def encode_document(self, texts: Any, **options: Any) -> Any:
         """Encode with the model's own prompt for documents, if it has one. Options of `encode`."""
-        return self.encode(texts, **self._role(DOCUMENT_PROMPTS, options))
-
-    def _role(self, names: tuple[str, ...], options: dict[str, Any]) -> dict[str, Any]:
-        if options.get("prompt") is None and options.get("prompt_name") is None:
-            # none of its own: no prompt at all, not the default one
-            options = {**options, "prompt": next((self.prompts[name] for name in names if self.prompts.get(name)), "")}
-        return options
+        return self.encode(texts, **self._with_prompt("document", options))
 
     def _encoding(self, options: dict[str, Any]) -> Encoding:
         """Check the options of one call and complete them with the model's own."""

@@ -1,6 +1,7 @@
-"""The base of bi- and cross-encoders: loading, settings, pickling, saving, description."""
+"""The base of all encoders: loading, settings, pickling, saving, description."""
 
 import os
+import warnings
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
@@ -13,17 +14,18 @@ from munjang.engine.devices import DTYPES, Devices, names_of, place_model
 from munjang.engine.engine import Engine
 from munjang.engine.replicas import Replicas
 from munjang.engine.run import Executor
-from munjang.errors import CheckpointError, MunjangError
+from munjang.errors import CheckpointError, MunjangError, TruncationWarning
 from munjang.nn.base import Network
 from munjang.nn.threads import run_in_thread
 
 PathLike = str | os.PathLike[str]
+PROMPT_NAMES = {"query": ("query",), "document": ("document", "passage", "corpus")}  # by the role of a text
 
 
 class LoadedModel:
     """A model on its devices. Any number of threads may use one at once; it pickles as its path and settings."""
 
-    kind: ClassVar[str]  # bi or cross: as checkpoint calls it
+    kind: ClassVar[str]  # bi, cross, multi-vector or sparse: as checkpoint calls it
     hub: ClassVar[checkpoint.Hub] = checkpoint.BI_HUB  # where names that are no folders are looked up
     settings: ClassVar[tuple[str, ...]] = ("prompts", "default_prompt_name", "max_length")  # may change after loading
 
@@ -73,6 +75,20 @@ class LoadedModel:
     def __setstate__(self, settings: dict[str, Any]) -> None:
         for name, value in settings.items():
             setattr(self, name, value)
+
+    def _with_prompt(self, role: str, options: dict[str, Any]) -> dict[str, Any]:
+        """Add the model's own prompt for queries or documents, unless the call has one."""
+        if options.get("prompt") is None and options.get("prompt_name") is None:
+            names = (name for name in PROMPT_NAMES[role] if self.prompts.get(name))
+            # none of its own: no prompt at all, not the default one
+            options = {**options, "prompt": next((self.prompts[name] for name in names), "")}
+        return options
+
+    def _warn_cut(self, num_cut: int, num_texts: int, max_length: int | None, advice: str = "") -> None:
+        """Warn of texts that were too long, in the line that called `encode`."""
+        if num_cut:
+            text = f"{num_cut} of {num_texts} texts are longer than {max_length} tokens and were cut"
+            warnings.warn(f"{text}{advice}.", TruncationWarning, stacklevel=5)
 
     @property
     def num_special(self) -> int:

@@ -8,11 +8,15 @@ from munjang.checkpoint.atomic import remove_leftovers
 from munjang.checkpoint.bundled import BUNDLED, default, name_of
 from munjang.checkpoint.files import stated_dtype
 from munjang.checkpoint.hub import BI_HUB, CROSS_HUB, Hub, resolve
+from munjang.checkpoint.late import load_late, new_late
 from munjang.checkpoint.layouts import new_encoder
 from munjang.checkpoint.model import Model, check_length, describe, fingerprint, stated_weight
 from munjang.checkpoint.onnx import compute_options
 from munjang.checkpoint.shorten import shorten
+from munjang.checkpoint.sparse import load_sparse
 from munjang.checkpoint.static import unknown_id
+from munjang.checkpoint.write_tokens import write_late as save_late
+from munjang.checkpoint.write_tokens import write_sparse as save_sparse
 from munjang.errors import CheckpointError, UnsupportedModel
 
 __all__ = [
@@ -29,17 +33,27 @@ __all__ = [
     "kind",
     "load_bi",
     "load_cross",
+    "load_late",
+    "load_sparse",
     "name_of",
     "new_encoder",
+    "new_late",
     "resolve",
     "save_bi",
     "save_cross",
+    "save_late",
+    "save_sparse",
     "shorten",
     "stated_dtype",
     "stated_weight",
     "unknown_id",
 ]
 
+OTHER_KINDS = {  # of sentence-transformers and PyLate
+    "SparseEncoder": "SparseEncoder.load",
+    "MultiVectorEncoder": "MultiVectorEncoder.load",
+    "ColBERT": "MultiVectorEncoder.load",
+}
 save_bi = write.write_bi
 save_cross = write.write_cross
 
@@ -65,7 +79,9 @@ def load_bi(folder: Path, pooling: tuple[str, ...] | None = None) -> Model:
     if declared == "CrossEncoder" and (folder / "modules.json").is_file():
         raise CheckpointError(f"{folder} is a cross-encoder; load it with CrossEncoder.load.")
     if declared not in ("CrossEncoder", "SentenceTransformer"):
-        raise UnsupportedModel(f"{folder} is a {declared}; only bi-encoders and cross-encoders are computed.")
+        loader = OTHER_KINDS.get(declared)
+        advice = "no encoder of ours reads that" if loader is None else f"load it with {loader}"
+        raise UnsupportedModel(f"{folder} is a {declared}; {advice}.")
     for _, fits, read in layouts.BI_LAYOUTS:
         if fits(folder):
             return read(folder, pooling)

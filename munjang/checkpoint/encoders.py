@@ -22,6 +22,7 @@ from munjang.nn.families.base import Family, Names, head_names
 from munjang.nn.heads import ClassificationHead, HeadShape, check_weight
 from munjang.nn.network import PairNetwork
 from munjang.nn.pooling import check as check_pooling
+from munjang.nn.words import WordShape
 
 MAX_LAYERS = 1000  # more than any model has; a damaged number would fill the memory before it is noticed
 MAX_LABELS = 100_000
@@ -73,7 +74,7 @@ def read_shape(folder: Path, config: Json) -> Architecture | None:
         raise UnsupportedModel(f"{path}: {error}") from error
     except (TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise CheckpointError(f"{path} has a value that can't be used: {error}") from error
-    _check_fields(shape, path)
+    check_fields(shape, path)
     whole(shape.pad_id or 0, f"{path}: pad_token_id", 0)
     if {len(shape.windows), len(shape.rotary_bases)} - {0, shape.num_layers}:
         raise CheckpointError(f"{path}: layer_types should name all {shape.num_layers} layers, and no more.")
@@ -84,7 +85,8 @@ def read_shape(folder: Path, config: Json) -> Architecture | None:
     return shape
 
 
-def _check_fields(shape: Architecture | HeadShape, path: Path) -> None:
+def check_fields(shape: Architecture | HeadShape | WordShape, path: Path) -> None:
+    """Refuse sizes and settings of a wrong type or out of range."""
     for field in fields(shape):
         value = getattr(shape, field.name)
         if field.type is int:
@@ -141,7 +143,7 @@ def load_classifier(folder: Path, config: Json) -> Network:
     path = folder / "config.json"
     try:
         head_shape = family.read_head(config)
-        _check_fields(head_shape, path)
+        check_fields(head_shape, path)
         check_pooling((head_shape.pooling,))
         with torch.device("meta"):
             head = ClassificationHead(head_shape)

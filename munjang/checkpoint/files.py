@@ -101,7 +101,7 @@ class Weights(Mapping[str, Tensor]):
             if path.suffix == ".safetensors":
                 self.path_of |= dict.fromkeys(_safetensors_names(path), path)
             else:
-                self.loaded |= _read_bin(path)
+                self.loaded |= read_tensors(path)
 
     def __getitem__(self, name: str) -> Tensor:
         if name in self.loaded:

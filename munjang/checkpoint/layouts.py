@@ -3,7 +3,7 @@
 A row is a name, a test whether a folder has that layout, and a reader. The first row that fits is taken.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,11 +46,17 @@ NOT_COMPUTED = {
     **dict.fromkeys(("LSTM", "CNN"), "recurrent and convolutional layers are not computed, only transformers"),
     **dict.fromkeys(("WordEmbeddings", "BoW", "WordWeights"), "word lists are not read, only subword tokenizers"),
     **dict.fromkeys(("Asym", "Router"), "queries and documents with weights of their own are not computed"),
-    **dict.fromkeys(("MLMTransformer", "SpladePooling", "SparseStaticEmbedding"), "sparse encoders are not computed"),
+    **dict.fromkeys(("MLMTransformer", "SpladePooling", "SparseStaticEmbedding"), "SparseEncoder loads it"),
 }
+PYLATE_DENSE = "pylate.models.Dense.Dense"
 
 
-def read_modules(folder: Path) -> list[tuple[str, Path]]:
+Readers = Mapping[str, Callable[[Path], Any]]  # of modules, by their class
+
+
+def read_modules(
+    folder: Path, readers: Readers = MODULES, inputs: Sequence[str] = INPUT_MODULES
+) -> list[tuple[str, Path]]:
     """Read modules.json as (class name, folder), in order."""
     path = folder / "modules.json"
     entries = load_json(path)
@@ -65,9 +71,10 @@ def read_modules(folder: Path) -> list[tuple[str, Path]]:
                 f"{path}: module {number} has the idx {entry['idx']!r}; list them in order, each once."
             )
         kind, name = entry["type"], entry["type"].rpartition(".")[2]
-        if not kind.startswith("sentence_transformers.") or name not in {*INPUT_MODULES, *MODULES}:
+        is_known = kind.startswith("sentence_transformers.") or kind == PYLATE_DENSE
+        if not is_known or name not in {*inputs, *readers}:
             why = NOT_COMPUTED.get(name, "code that comes with a checkpoint is never run")
-            computed = ", ".join([*INPUT_MODULES, *MODULES])
+            computed = ", ".join([*inputs, *readers])
             raise UnsupportedModel(f"{path} asks for the module {kind!r}: {why}; we compute {computed}.")
         rows.append((name, inside(folder, entry.get("path", ""))))
     names = [entry.get("name", number) for number, entry in enumerate(entries)]
@@ -76,14 +83,16 @@ def read_modules(folder: Path) -> list[tuple[str, Path]]:
     return rows
 
 
-def read_parts(folder: Path) -> tuple[str, Path, list[Any]]:
+def read_parts(
+    folder: Path, readers: Readers = MODULES, inputs: Sequence[str] = INPUT_MODULES
+) -> tuple[str, Path, list[Any]]:
     """Return the kind and folder of the module that reads texts, and the modules behind it."""
-    (kind, first), *rest = read_modules(folder)
-    if kind not in INPUT_MODULES or any(name in INPUT_MODULES for name, _ in rest):
+    (kind, first), *rest = read_modules(folder, readers, inputs)
+    if kind not in inputs or any(name in inputs for name, _ in rest):
         names = ", ".join([kind, *(name for name, _ in rest)])
-        allowed = " or ".join(INPUT_MODULES)
+        allowed = " or ".join(inputs)
         raise UnsupportedModel(f"{folder} holds {names}; one of {allowed} must come first, and only once.")
-    return kind, first, [MODULES[name](path) for name, path in rest]
+    return kind, first, [readers[name](path) for name, path in rest]
 
 
 def read_sentence_modules(folder: Path, pooling: tuple[str, ...] | None) -> Model:
@@ -102,7 +111,7 @@ def read_sentence_modules(folder: Path, pooling: tuple[str, ...] | None) -> Mode
     else:
         assert isinstance(pooled, Pooling)
         modes, includes_prompt = pooling or pooled.modes, pooled.includes_prompt
-        model = _read(
+        model = read_transformer(
             first,
             "sentence-transformers",
             lambda config: SentenceNetwork(load_encoder(first, config), modes, tail, includes_prompt),
@@ -127,7 +136,7 @@ def read_onnx(folder: Path, pooling: tuple[str, ...] | None) -> Model:
     """Read our ONNX export of a bi-encoder."""
     network = open_graph(folder, "bi", pooling)
     if (folder / "sentence_bert_config.json").is_file():
-        model = _read(folder, "munjang onnx", lambda config: network)
+        model = read_transformer(folder, "munjang onnx", lambda config: network)
     else:  # static embeddings
         tokenizer = load_static_tokenizer(folder)
         model = Model(network, tokenizer, "munjang onnx static", folder)
@@ -139,16 +148,20 @@ def read_onnx(folder: Path, pooling: tuple[str, ...] | None) -> Model:
 def read_scorer_onnx(folder: Path) -> Model:
     """Read our ONNX export of a cross-encoder."""
     network = open_graph(folder, "cross")
-    model = _read(folder, "munjang onnx", lambda config: network)
+    model = read_transformer(folder, "munjang onnx", lambda config: network)
     settings = model_settings(folder)
     model.prompts, model.default_prompt_name = settings.prompts, settings.default_prompt_name
     model.activation = _activation(settings.activation, model.config)
     return model
 
 
-def _read(folder: Path, layout: str, network_of: Callable[[Json], Network], is_plain: bool = False) -> Model:
+def read_transformer(
+    folder: Path, layout: str, network_of: Callable[[Json], Network], is_plain: bool = False, is_late: bool = False
+) -> Model:
     """Read a transformer's folder: the network from its config.json, and the tokenizer within the network's limits."""
     settings = EncoderSettings() if is_plain else encoder_settings(folder)
+    if settings.late and not is_late:
+        raise UnsupportedModel(f"{folder} sets {', '.join(settings.late)}, which only a MultiVectorEncoder has.")
     config = read_config(folder, settings)
     tokenizer, tokenizer_config = load_tokenizer(source_of(folder, "tokenizer.json"), config, settings)
     has_template = bool(tokenizer_config.get("chat_template") or list(folder.glob("chat_template.*")))
@@ -217,7 +230,7 @@ def read_plain(folder: Path, pooling: tuple[str, ...] | None) -> Model:
         modes = ("lasttoken",) if name.endswith("ForCausalLM") and config.get("is_causal", True) else ("mean",)
         return SentenceNetwork(load_encoder(folder, config), pooling or modes, [])
 
-    return _read(folder, "transformers", network_of, is_plain=True)
+    return read_transformer(folder, "transformers", network_of, is_plain=True)
 
 
 def read_scorer_modules(folder: Path) -> Model:
@@ -227,11 +240,11 @@ def read_scorer_modules(folder: Path) -> Model:
         raise UnsupportedModel(f"{folder} begins with {kind}; a cross-encoder begins with a Transformer.")
     layout = "sentence-transformers cross-encoder"
     if not parts:
-        model = _read(first, layout, lambda config: load_classifier(first, config))
+        model = read_transformer(first, layout, lambda config: load_classifier(first, config))
     elif len(parts) == 1 and isinstance(parts[0], LogitScore):
-        model = _read(first, layout, lambda config: _causal(first, config, parts[0]))
+        model = read_transformer(first, layout, lambda config: _causal(first, config, parts[0]))
     else:
-        model = _read(first, layout, lambda config: _modular(first, config, parts))
+        model = read_transformer(first, layout, lambda config: _modular(first, config, parts))
     settings = model_settings(folder)
     model.prompts, model.default_prompt_name = settings.prompts, settings.default_prompt_name
     model.activation = _activation(settings.activation, model.config)
@@ -241,7 +254,9 @@ def read_scorer_modules(folder: Path) -> Model:
 
 def read_scorer_plain(folder: Path) -> Model:
     """Read ...ForSequenceClassification, as transformers and all cross-encoders before 5.4 are stored."""
-    model = _read(folder, "transformers classifier", lambda config: load_classifier(folder, config), is_plain=True)
+    model = read_transformer(
+        folder, "transformers classifier", lambda config: load_classifier(folder, config), is_plain=True
+    )
     model.activation = _activation(None, model.config)
     _check_room(folder, model.tokenizer, model.tokenizer.pair)
     return model
@@ -318,7 +333,9 @@ def new_encoder(folder: Path) -> tuple[Encoder, Model]:
     check_files(folder)
     is_plain = not (folder / "modules.json").is_file()
     first = folder if is_plain else read_modules(folder)[0][1]
-    model = _read(first, "new", lambda config: SentenceNetwork(load_encoder(first, config), ("mean",), []), is_plain)
+    model = read_transformer(
+        first, "new", lambda config: SentenceNetwork(load_encoder(first, config), ("mean",), []), is_plain
+    )
     encoder = model.network.encoder.own
     if encoder is None:
         raise UnsupportedModel(

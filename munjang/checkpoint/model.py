@@ -16,6 +16,39 @@ from munjang.types import Floats
 RERANK_WEIGHT = "munjang_rerank_weight"  # key of a cross-encoder's config.json
 
 
+@dataclass(frozen=True)
+class Expansion:
+    """How a query is filled up with a token of its own, as ColBERT does."""
+
+    token: int
+    length: int  # tokens of a query afterwards, special ones included
+    is_fixed: bool = True  # longer queries are cut to it; False: they stay as they are
+    is_seen: bool = False  # whether the other tokens attend to those added
+
+
+@dataclass(frozen=True)
+class TokenPooling:
+    """How the tokens of a text are merged to fewer (Ward's clusters, each as its mean)."""
+
+    factor: float
+    num_protected: int = 1
+    is_normalized: bool = True
+    roles: tuple[str, ...] = ("document",)
+
+
+@dataclass(frozen=True)
+class LateSettings:
+    """What a late-interaction folder says of its tokens."""
+
+    query_length: int | None = None
+    document_length: int | None = None
+    expansion: Expansion | None = None
+    skipped_words: tuple[str, ...] = ()  # they get no vector: punctuation
+    skipping_roles: tuple[str, ...] = ("document",)
+    kept_ids: tuple[int, ...] | None = None  # the only tokens of a document that get a vector
+    pooling: TokenPooling | None = None
+
+
 @dataclass
 class Model:
     """A network and its tokenizer, with all that is needed to write them again."""
@@ -34,6 +67,9 @@ class Model:
     truncate_dim: int | None = None
     activation: nn.Module | None = None
     ranges: Floats | None = None  # of each component, for int8 vectors
+    late: LateSettings | None = None  # of late interaction
+    query: "Model | None" = None  # what reads queries, where it is not what reads documents
+    max_active_dims: int | None = None  # of sparse vectors
 
     def __post_init__(self) -> None:
         if (encoder := self.network.encoder.own) is not None:

@@ -80,17 +80,17 @@ def write_pooling(folder: Path, pooling: Pooling, width: int) -> None:
     write_json(folder / "config.json", {**config, "include_prompt": pooling.includes_prompt})
 
 
-def read_dense(folder: Path) -> Dense:
+def read_dense(folder: Path, over: str = "sentence_embedding") -> Dense:
     """Read a linear layer; its activation must be on the list of nn/heads.py."""
     config = read_json(folder / "config.json")
-    _check_names(config, folder, ("sentence_embedding", "scores"))
+    _check_names(config, folder, (over, "scores"), over)
     function = activation(config.get("activation_function", "torch.nn.modules.activation.Tanh"))
     wide, narrow = (
         whole(config.get(key), f"{folder / 'config.json'}: {key}") for key in ("in_features", "out_features")
     )
     with torch.device("meta"):
         layer = Dense(wide, narrow, bool(config.get("bias", True)), function, bool(config.get("use_residual", False)))
-    _fill(layer, folder)
+    fill_layer(layer, folder)
     return layer
 
 
@@ -108,7 +108,7 @@ def read_norm(folder: Path) -> LayerNorm:
     width = whole(read_json(folder / "config.json").get("dimension"), f"{folder / 'config.json'}: dimension")
     with torch.device("meta"):
         layer = LayerNorm(width)
-    _fill(layer, folder)
+    fill_layer(layer, folder)
     return layer
 
 
@@ -118,9 +118,9 @@ def write_norm(folder: Path, layer: LayerNorm) -> None:
     write_tensors(folder / "model.safetensors", layer.state_dict())
 
 
-def read_normalize(folder: Path) -> Normalize:
+def read_normalize(folder: Path, over: str = "sentence_embedding") -> Normalize:
     """Check the folder, if there is one: early versions wrote none, late ones name what is normalized."""
-    _check_names(read_json_if(folder / "config.json"), folder, ("sentence_embedding",))
+    _check_names(read_json_if(folder / "config.json"), folder, (over,), over)
     return Normalize()
 
 
@@ -182,17 +182,16 @@ def write_module(folder: Path, module: nn.Module) -> None:
     write(folder, module)
 
 
-def _check_names(config: Json, folder: Path, outputs: tuple[str, ...]) -> None:
-    """Refuse modules that read or write anything but sentence vectors."""
-    source = config.get("module_input_name") or "sentence_embedding"
+def _check_names(config: Json, folder: Path, outputs: tuple[str, ...], over: str) -> None:
+    """Refuse modules that read or write anything but `over`: sentence_embedding or token_embeddings."""
+    source = config.get("module_input_name") or over
     target = config.get("module_output_name") or source
-    if source != "sentence_embedding" or target not in outputs:
-        raise UnsupportedModel(
-            f"{folder} turns {source!r} into {target!r}; only sentence vectors are computed (no multi-vector models)."
-        )
+    if source != over or target not in outputs:
+        raise UnsupportedModel(f"{folder} turns {source!r} into {target!r}; here modules are over {over!r} only.")
 
 
-def _fill(layer: nn.Module, folder: Path) -> None:
+def fill_layer(layer: nn.Module, folder: Path) -> None:
+    """Put the weights of a module's folder into it, checked for names, shapes and NaN."""
     tensors = dict(Weights(folder))
     want = {key: tuple(value.shape) for key, value in layer.state_dict().items()}
     have = {key: tuple(value.shape) for key, value in tensors.items()}

@@ -33,6 +33,8 @@ ARGUMENTS = {
     ("tokenizer_args", "processor_kwargs"): {"model_max_length", "padding_side", "trust_remote_code", "use_fast"},
     ("config_args", "config_kwargs"): {"trust_remote_code", "use_cache"},
 }
+LATE_KEYS = ("query_length", "document_length", "query_expansion")
+LATE_KINDS = ("MultiVectorEncoder", "ColBERT")  # of sentence-transformers and of PyLate
 OUTPUT_NAMES = ["last_hidden_state", "logits"]
 
 
@@ -44,6 +46,7 @@ class EncoderSettings:
     is_lowered: bool = False
     has_messages: bool = False  # texts are written into a chat template first
     config: Json = field(default_factory=dict)  # replaces what config.json says
+    late: Json = field(default_factory=dict)  # lengths and expansion of late interaction
 
 
 def encoder_settings(folder: Path) -> EncoderSettings:
@@ -66,10 +69,11 @@ def encoder_settings(folder: Path) -> EncoderSettings:
             limit = arguments.get("model_max_length", limit)
     known = KNOWN_KEYS | {name for names in ARGUMENTS for name in names}
     for key, value in stated.items():
-        if key not in known and value not in (None, False, {}, []):
+        if key not in {*known, *LATE_KEYS} and value not in (None, False, {}, []):
             raise UnsupportedModel(f"{path} sets {key} to {value!r:.60}, which is not computed.")
     has_messages = _check_modalities(path, stated)
-    return EncoderSettings(read_limit(limit, path), bool(stated.get("do_lower_case")), has_messages, config)
+    late = {key: stated[key] for key in LATE_KEYS if stated.get(key) is not None}
+    return EncoderSettings(read_limit(limit, path), bool(stated.get("do_lower_case")), has_messages, config, late)
 
 
 def _check_modalities(path: Path, stated: Json) -> bool:
@@ -101,6 +105,8 @@ class ModelSettings:
     similarity: str | None = None
     truncate_dim: int | None = None
     activation: str | None = None
+    max_active_dims: int | None = None
+    stated: Json = field(default_factory=dict)  # the whole file
 
 
 def model_settings(folder: Path) -> ModelSettings:
@@ -114,16 +120,20 @@ def model_settings(folder: Path) -> ModelSettings:
     if default is not None and default not in prompts:
         raise CheckpointError(f"{path}: the default prompt {default!r} is not among {sorted(prompts)}.")
     similarity = _name(stated, "similarity_fn_name", path)
-    if similarity is not None and similarity not in SIMILARITIES:
+    kind = _name(stated, "model_type", path)
+    is_late = kind in LATE_KINDS or "query_prefix" in stated
+    if similarity is not None and similarity not in SIMILARITIES and not is_late:
         raise CheckpointError(f"{unknown('similarity', similarity, SIMILARITIES)} ({path})")
-    dim = stated.get("truncate_dim")
+    dim, active = stated.get("truncate_dim"), stated.get("max_active_dims")
     return ModelSettings(
-        _name(stated, "model_type", path),
+        kind,
         {name: text or "" for name, text in prompts.items()},
         default,
         similarity,
         None if dim is None else whole(dim, f"{path}: truncate_dim"),
         _name(stated, "activation_fn", path),
+        None if active is None else whole(active, f"{path}: max_active_dims"),
+        stated,
     )
 
 

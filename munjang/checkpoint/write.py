@@ -4,7 +4,7 @@ With format="munjang-int8" the encoder's weights in that folder are in 8 bits (c
 """
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -36,7 +36,13 @@ from munjang.nn.network import ModularHead, SentenceNetwork
 
 FORMATS = ("sentence-transformers", FORMAT)
 OLD_PACKAGE = "sentence_transformers.models"  # known to every version from 1.x to 6.x
-NEW_PACKAGES = {"LogitScore": "sentence_transformers.cross_encoder.modules.logit_score"}
+SPARSE_PACKAGE = "sentence_transformers.sparse_encoder.models"
+LATE_PACKAGE = "sentence_transformers.multi_vector_encoder.modules"
+NEW_PACKAGES = {
+    "LogitScore": "sentence_transformers.cross_encoder.modules.logit_score",
+    **dict.fromkeys(("MLMTransformer", "SpladePooling", "SparseAutoEncoder", "SparseStaticEmbedding"), SPARSE_PACKAGE),
+    **dict.fromkeys(("MultiVectorMask", "HierarchicalTokenPooling"), LATE_PACKAGE),
+}
 TOKENIZER_FILES = ("vocab.txt", "vocab.json", "merges.txt", "special_tokens_map.json", "added_tokens.json", "*.model")
 SPECIAL_DEFAULTS = {
     "unk_token": "[UNK]",
@@ -50,7 +56,7 @@ Rows = list[tuple[str, str]]  # the modules of a folder: class, subfolder
 
 def write_bi(model: Model, target: Path, format: str | None = None) -> None:
     """Write a bi-encoder as sentence-transformers 2.x stored it."""
-    model = _in_format(model, format)
+    model = check_format(model, format)
     network = cast(SentenceNetwork, model.network)
 
     def write(folder: Path) -> None:
@@ -59,7 +65,7 @@ def write_bi(model: Model, target: Path, format: str | None = None) -> None:
             _write_static(model, network, folder)
         else:
             rows = [("Transformer", ""), ("Pooling", "1_Pooling")]
-            _write_encoder(model, folder, "Model", {})
+            write_encoder(model, folder, "Model", {})
             write_pooling(folder / "1_Pooling", Pooling(network.modes, network.includes_prompt), network.encoder.width)
         for module in network.tail:
             rows.append((type(module).__name__, f"{len(rows)}_{type(module).__name__}"))
@@ -67,14 +73,14 @@ def write_bi(model: Model, target: Path, format: str | None = None) -> None:
         if model.ranges is not None:
             save_file({"ranges": model.ranges}, folder / RANGES_FILE)
         newer = {} if model.truncate_dim is None else {"truncate_dim": model.truncate_dim}
-        _write_rows(model, folder, rows, "2.2.2", {"similarity_fn_name": model.similarity, **newer})
+        write_rows(model, folder, rows, "2.2.2", {"similarity_fn_name": model.similarity, **newer})
 
     write_folder(target, write)
 
 
 def write_cross(model: Model, target: Path, function: Callable[[Tensor], Tensor], format: str | None = None) -> None:
     """Write a cross-encoder as ...ForSequenceClassification, or as modules where that can't express it."""
-    model = _in_format(model, format)
+    model = check_format(model, format)
     path = path_of(function)
     activation(path)  # one that could not be loaded again is refused here
     scorer: Any = getattr(model.network, "head", model.network)
@@ -82,12 +88,12 @@ def write_cross(model: Model, target: Path, function: Callable[[Tensor], Tensor]
     def write(folder: Path) -> None:
         rows = SCORER_WRITERS[type(scorer)](model, scorer, folder, path)
         if rows:
-            _write_rows(model, folder, rows, "5.4.0", {"model_type": "CrossEncoder", "activation_fn": path})
+            write_rows(model, folder, rows, "5.4.0", {"model_type": "CrossEncoder", "activation_fn": path})
 
     write_folder(target, write)
 
 
-def _in_format(model: Model, format: str | None) -> Model:
+def check_format(model: Model, format: str | None) -> Model:
     """Return the model as it is to be written, or refuse one that can't be."""
     if format is not None and format not in FORMATS:
         raise unknown("format", format, FORMATS)
@@ -102,7 +108,7 @@ def _in_format(model: Model, format: str | None) -> Model:
     return replace(model, is_compact=format == FORMAT)
 
 
-def _write_rows(model: Model, folder: Path, rows: Rows, version: str, settings: Json) -> None:
+def write_rows(model: Model, folder: Path, rows: Rows, version: str, settings: Json) -> None:
     """Write modules.json and config_sentence_transformers.json."""
     entries = [
         {"idx": number, "name": str(number), "path": path, "type": f"{NEW_PACKAGES.get(name, OLD_PACKAGE)}.{name}"}
@@ -123,13 +129,13 @@ def _write_classifier(model: Model, scorer: Any, folder: Path, activation_path: 
     has_rows = bool(model.prompts) or model.is_lowered
     task = "sequence-classification" if has_rows else None
     head = None if scorer is model.network else scorer  # a model of transformers keeps its own
-    _write_encoder(model, folder, "ForSequenceClassification", keys, head, task)
+    write_encoder(model, folder, "ForSequenceClassification", keys, head, task)
     return [("Transformer", "")] if has_rows else []
 
 
 def _write_modular(model: Model, head: ModularHead, folder: Path, activation_path: str) -> Rows:
     """Write an encoder, a pooling and dense layers, the last of which gives the scores."""
-    _write_encoder(model, folder, "Model", {})
+    write_encoder(model, folder, "Model", {})
     write_pooling(folder / "1_Pooling", Pooling(head.modes), model.network.encoder.width)
     rows = [("Transformer", ""), ("Pooling", "1_Pooling")]
     for layer in head.layers:
@@ -144,7 +150,7 @@ def _write_modular(model: Model, head: ModularHead, folder: Path, activation_pat
 
 def _write_causal(model: Model, scorer: CausalScorer, folder: Path, activation_path: str) -> Rows:
     """Write a decoder and the ids of its answer words."""
-    _write_encoder(model, folder, "ForCausalLM", {}, task="text-generation")
+    write_encoder(model, folder, "ForCausalLM", {}, task="text-generation")
     write_logit_score(folder / "1_LogitScore", scorer.yes, scorer.no)
     return [("Transformer", ""), ("LogitScore", "1_LogitScore")]
 
@@ -177,18 +183,19 @@ def write_static_texts(model: Model, folder: Path) -> None:
         write_json(folder / "config.json", {"munjang": {"leaves_out_unknown": True}})
 
 
-def _write_encoder(
+def write_encoder(
     model: Model,
     folder: Path,
     kind: str,
     keys: Json,
     head: ClassificationHead | None = None,
     task: str | None = None,
+    extra: Mapping[str, Tensor] | None = None,
 ) -> None:
     """Write config.json, weights and tokenizer of the transformer itself."""
     encoder = model.network.encoder
     if encoder.own is not None:
-        config = {**_write_packed(model, encoder.own, head, folder, kind), **keys}
+        config = {**_write_packed(model, encoder.own, head, folder, kind, extra), **keys}
     else:
         wrapped: Any = cast(TransformersModel, encoder).model
         state = {name: _float(tensor) for name, tensor in wrapped.state_dict().items()}
@@ -197,17 +204,25 @@ def _write_encoder(
     write_texts(model, folder, config, task)
 
 
-def _write_packed(model: Model, encoder: Encoder, head: ClassificationHead | None, folder: Path, kind: str) -> Json:
-    """Write the weights under transformers' names; return config.json."""
+def _write_packed(
+    model: Model,
+    encoder: Encoder,
+    head: ClassificationHead | None,
+    folder: Path,
+    kind: str,
+    extra: Mapping[str, Tensor] | None = None,
+) -> Json:
+    """Write the weights under transformers' names, `extra` with them; return config.json."""
     family = family_of(model.config)
     assert family is not None
     names = family.names(encoder.shape)
     own = unfill(encoder, names)
     own = squeeze(encoder, names, own) if model.is_compact else own
-    prefix = "" if head is None else family.prefix
+    prefix = "" if head is None and extra is None else family.prefix
     tensors = {prefix + name: value for name, value in own.items()}
     if head is not None:
         tensors |= unfill(head, head_names(head.shape, family.head_names))
+    tensors |= extra or {}
     write_tensors(folder / (f"{FILE_STEM}.safetensors" if model.is_compact else "model.safetensors"), tensors)
     config = {**model.config, "architectures": [family.title + kind], "vocab_size": encoder.vocab_size}
     if head is not None and len(config.get("id2label") or {}) != head.shape.num_labels:
@@ -223,7 +238,7 @@ def write_texts(model: Model, folder: Path, config: Json, task: str | None = Non
     for key in ("torch_dtype", "auto_map", "quantization_config", *own):  # of the weights and the code it came with
         config.pop(key, None)
     write_json(folder / "config.json", {**config, "dtype": dtype})
-    _write_tokenizer(model, folder)
+    write_tokenizer(model, folder)
     settings = {"max_seq_length": model.tokenizer.max_length, "do_lower_case": model.is_lowered}
     newer = {} if task is None else {"transformer_task": task}
     write_json(folder / "sentence_bert_config.json", {**settings, **newer})
@@ -233,7 +248,8 @@ def _float(tensor: Tensor) -> Tensor:
     return tensor.float() if tensor.is_floating_point() else tensor
 
 
-def _write_tokenizer(model: Model, folder: Path) -> None:
+def write_tokenizer(model: Model, folder: Path) -> None:
+    """Write the tokenizer's files."""
     for pattern in TOKENIZER_FILES:
         for path in model.folder.glob(pattern):
             shutil.copyfile(path, folder / path.name)

@@ -33,9 +33,9 @@ def pack_window(
     lay_out: Callable[[Packed], Packed] = lambda packed: packed,
 ) -> list[Batch]:
     """Cut a window into batches; `lay_out` puts each where the device reads it from."""
-    tokens, skip_B = window.tokens, window.skip_B
+    tokens, skip_B, seen_B = window.tokens, window.skip_B, window.seen_B
     if len(tokens.lengths) == 1:  # for a single text numpy's calls would take most of the time
-        packed = pack(tokens.ids, tokens.lengths, tokens.types, skip_B, uncounted_id)
+        packed = pack(tokens.ids, tokens.lengths, tokens.types, skip_B, uncounted_id, seen_B)
         return [Batch(window.rows_B, lay_out(packed), len(tokens.ids) > budget.tokens)]
     starts, is_one_of_many = cumulative(tokens.lengths), len(tokens.ids) > budget.tokens
     if budget.multiple is None:
@@ -47,6 +47,7 @@ def pack_window(
         lengths = tokens.lengths[chosen]
         ids = gather(tokens.ids, starts, chosen, lengths)
         types = None if tokens.types is None else gather(tokens.types, starts, chosen, lengths)
-        packed = pack(ids, lengths, types, None if skip_B is None else skip_B[chosen], uncounted_id)
+        skip, seen = (None if each is None else each[chosen] for each in (skip_B, seen_B))
+        packed = pack(ids, lengths, types, skip, uncounted_id, seen)
         batches.append(Batch(window.rows_B[chosen], lay_out(packed), is_one_of_many))
     return batches

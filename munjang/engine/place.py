@@ -3,7 +3,7 @@
 B units of a batch, T tokens, D columns of a row.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,6 +14,7 @@ from munjang.engine.pack import Batch
 from munjang.errors import CheckpointError
 from munjang.text.flat import cumulative
 from munjang.types import Array, Floats, Ints
+from munjang.vectors.sparse import SparseVectors
 
 
 class Place(Protocol):
@@ -69,15 +70,24 @@ class DeviceRows:
 
 
 class TokenRows:
-    """A list with one array of token vectors per text."""
+    """A list with one array of token vectors per text, without the tokens that are dropped or not among those kept."""
 
     keeps_device = False
 
-    def __init__(self, num_units: int) -> None:
-        self.rows: list[Floats] = [np.zeros((0, 0), np.float32)] * num_units
+    def __init__(
+        self, num_units: int, num_columns: int = 0, dropped: Sequence[int] = (), kept: Sequence[int] | None = None
+    ) -> None:
+        self.rows: list[Floats] = [np.zeros((0, num_columns), np.float32)] * num_units
+        self.dropped, self.kept = np.array(dropped, np.int64), None if kept is None else np.array(kept, np.int64)
 
     def __call__(self, batch: Batch, results: Tensor) -> int:
-        vectors = np.split(results.numpy(), cumulative(batch.packed.lengths)[1:-1])
+        edges, rows = cumulative(batch.packed.lengths), results.numpy()
+        if len(self.dropped) or self.kept is not None:
+            ids = batch.packed.ids_T.numpy()
+            counts = ~np.isin(ids, self.dropped)
+            counts &= True if self.kept is None else np.isin(ids, self.kept)
+            rows, edges = rows[counts], np.concatenate([[0], np.cumsum(counts)])[edges]
+        vectors = np.split(rows, edges[1:-1])
         for row, vectors_TD in zip(batch.rows_B.tolist(), vectors, strict=True):
             self.rows[row] = finite(vectors_TD.copy())
         return len(batch.rows_B)
@@ -144,6 +154,8 @@ def spread(rows: Any, row_of: Ints) -> Any:
     """Repeat the rows of distinct units for all of their duplicates in the call."""
     if isinstance(rows, list):
         return [rows[row] for row in row_of]
+    if isinstance(rows, SparseVectors):
+        return rows.take(row_of)
     if not isinstance(rows, Tensor):
         return rows[row_of]
     if rows.device.type == "cpu":

@@ -23,6 +23,7 @@ class Window:
     rows_B: Ints
     tokens: Tokens
     skip_B: Ints | None = None  # leading tokens that pooling leaves out
+    seen_B: Ints | None = None  # leading tokens that are attended to; None: all
 
 
 class Units(Protocol):

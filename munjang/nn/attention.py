@@ -11,6 +11,8 @@ Which kernel can do what (the table is walked from the top, the first row that f
 | varlen | CUDA | bf16, fp16 | no | no | torch >= 2.11 | none |
 | jagged | CUDA | any | no | no | no | none |
 | runs   | any (MPS: untested) | any | yes | yes | yes | none: SDPA over runs of equal length |
+
+Only `runs` knows tokens that nobody sees (`Packed.seen`: ColBERT's expanded queries).
 """
 
 import inspect
@@ -19,12 +21,14 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Protocol
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from munjang.nn.norm import has_triton
 from munjang.text.packing import Packed
+from munjang.types import Ints
 
 
 @dataclass(frozen=True)
@@ -108,11 +112,14 @@ def jagged(qkv_T3NK: Tensor, batch: Packed, bias: Bias | None, dropout: float, w
 def runs(qkv_T3NK: Tensor, batch: Packed, bias: Bias | None, dropout: float, window: int | None) -> Tensor:
     """Run SDPA over each run of equally long texts, which is a rectangle."""
     heads, width = qkv_T3NK.shape[2:]
-    parts = []
+    parts, first = [], 0
     for start, texts, length in batch.runs:
         rectangle = qkv_T3NK[start : start + texts * length].view(texts, length, 3, heads, width)
         query, key, value = rectangle.permute(2, 0, 3, 1, 4).unbind(0)
         mask = _mask(length, bias, window, qkv_T3NK)
+        if batch.seen is not None:
+            mask = _hide(mask, batch.seen[first : first + texts], length, qkv_T3NK)
+            first += texts
         out = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout)
         parts.append(out.transpose(1, 2).reshape(texts * length, heads, width))
     return torch.cat(parts)
@@ -126,6 +133,13 @@ def _mask(length: int, bias: Bias | None, window: int | None, like: Tensor) -> T
     far = (position[:, None] - position[None, :]).abs() > window
     hidden = torch.zeros(length, length, dtype=like.dtype, device=like.device).masked_fill_(far, float("-inf"))
     return hidden if mask is None else mask + hidden
+
+
+def _hide(mask: Tensor | None, seen: Ints, length: int, like: Tensor) -> Tensor:
+    """Hide the tokens behind the seen ones from every token: [B, 1 or N, 1 or L, L]."""
+    is_hidden = np.arange(length) >= np.maximum(seen, 1)[:, None]  # attention over nothing would be NaN
+    hidden_BL = torch.from_numpy(np.where(is_hidden, -np.inf, 0)).to(like.device, like.dtype)[:, None, None]
+    return hidden_BL if mask is None else mask + hidden_BL
 
 
 # flash attention gives every text a tile of its own: longer ones fill it (docs/log.md, 2026-11-15)
@@ -187,6 +201,8 @@ def attend(
     """Compute the attention of every token to the tokens of its own text: [T, N, K]."""
     if not batch.num_tokens:
         return qkv_T3NK[:, 0]
+    if batch.seen is not None:
+        return runs(qkv_T3NK, batch, bias, dropout, window)
     need = Demand(
         *(qkv_T3NK.device.type, qkv_T3NK.dtype, qkv_T3NK.shape[-1], bias is not None, dropout, window),
         *(batch.max_length, torch.is_grad_enabled()),

@@ -284,9 +284,9 @@ class Encoder(TokenEncoder):
         return self._forward_single_text(batch) if self._is_single_text(batch) else self.layers(batch)[-1]
 
     def _is_single_text(self, batch: Packed) -> bool:
-        """Return whether this is one text, with prepacked weights and without ModernBERT's parts."""
+        """Return whether this is one text, with prepacked weights and without ModernBERT's parts or hidden tokens."""
         shape = self.shape
-        has_more = shape.is_pre_norm or shape.has_gate or shape.rotary_bases or shape.windows
+        has_more = shape.is_pre_norm or shape.has_gate or shape.rotary_bases or shape.windows or batch.seen is not None
         if len(batch.lengths) != 1 or not 0 < batch.num_tokens <= MAX_ROWS or has_more or torch.is_grad_enabled():
             return False
         return all(cast(Block, block).is_prepacked for block in self.blocks)

@@ -86,6 +86,21 @@ class TransformersEncoder(TransformersModel):
         return states_TD
 
 
+class TransformersWords(TransformersModel):
+    """A masked language model of transformers, from packed ids to a score per word [T, V]."""
+
+    def forward(self, batch: Packed) -> Tensor:
+        if not batch.num_tokens:
+            return torch.zeros(0, self.width, device=batch.ids_T.device)
+        output, places = self.call(batch)
+        scores_TV: Tensor = output.logits[places]
+        return scores_TV
+
+    @property
+    def width(self) -> int:
+        return int(self.model.config.vocab_size)  # type: ignore[union-attr, arg-type]  # transformers' attribute
+
+
 class TransformersClassifier(TransformersModel):
     """A transformers classifier from packed pairs to logits [B, C]."""
 

@@ -17,7 +17,7 @@ class Padded:
     """A padded batch, and the row and column of each real token in it."""
 
     ids_BL: Tensor
-    mask_BL: Tensor  # 1 for a token, 0 for padding
+    mask_BL: Tensor  # 1 for a token that is attended to, 0 for padding
     types_BL: Tensor | None
     places: tuple[Tensor, Tensor]
 
@@ -40,7 +40,8 @@ class Rectangle(TokenEncoder):
         ids_BL = torch.full(shape, self.pad_id, device=device)
         mask_BL = torch.zeros(shape, dtype=torch.long, device=device)
         ids_BL[text_of_T, place_T] = batch.ids_T
-        mask_BL[text_of_T, place_T] = 1
+        seen_B = lengths_B if batch.seen is None else torch.from_numpy(batch.seen).to(device)
+        mask_BL[text_of_T, place_T] = (place_T < seen_B[text_of_T]).long()
         types_BL = None
         if batch.types_T is not None:
             types_BL = torch.zeros_like(ids_BL)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from munjang.errors import InputError, MunjangError
 from munjang.stores.filters import Filter
 from munjang.types import Array, Floats, Value
+from munjang.vectors.sparse import SparseVectors
 
 if TYPE_CHECKING:
     from munjang.stores.arrow import Columns
@@ -35,6 +36,9 @@ class Schema:
     vectors: str = "float32"  # as they are stored: float32, float16, int8, binary
     fields: Mapping[str, str] = field(default_factory=dict)  # metadata: name -> kind of KINDS
     facts: Mapping[str, Any] = field(default_factory=dict)  # plain JSON that the index wants to find again
+    sparse_dimension: int = 0  # of sparse vectors beside them; 0: there are none
+    token_dimension: int = 0  # of token vectors for late interaction; 0: there are none
+    tokens: str = "int8"  # as token vectors are stored: int8, float16, float32
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,8 @@ class Abilities:
     max_id_bytes: int | None = None
     max_metadata_bytes: int | None = None  # of a row, as JSON
     has_terms: bool = False  # BM25 over words
+    has_sparse: bool = False  # dot products of sparse vectors
+    has_tokens: bool = False  # MaxSim of token vectors
 
 
 @dataclass(frozen=True)
@@ -63,6 +69,8 @@ class Rows:
     vectors: Array | None = None  # [N, D] as the schema says: float32, float16, int8, or packed bits (uint8, D / 8)
     full_vectors: Floats | None = None  # [N, D] float32, beside int8 and binary ones, for rescoring
     terms: Sequence[str] | None = None  # the words of each text, joined with spaces, for BM25
+    sparse: SparseVectors | None = None  # a row each
+    tokens: Sequence[Array] | None = None  # [T, D] of each text, T its own number of tokens
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -116,6 +124,12 @@ class Store(Protocol):
 
     def search_terms(self, queries: Sequence[str], k: int, where: Filter | None = None) -> list[Found]:
         """Find the k best rows by BM25 over words, for stores with `has_terms`."""
+
+    def search_sparse(self, queries: SparseVectors, k: int, where: Filter | None = None) -> list[Found]:
+        """Find the k best rows by dot products above 0, for stores with `has_sparse`. Equal scores go by id."""
+
+    def search_tokens(self, queries: Sequence[Array], k: int, where: Filter | None = None) -> list[Found]:
+        """Find the k best rows by MaxSim, for stores with `has_tokens`. Equal scores go by id."""
 
     def count(self, where: Filter | None = None) -> int:
         """Count rows: all, or those that fit."""

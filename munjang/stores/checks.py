@@ -9,12 +9,14 @@ import numpy as np
 from munjang.errors import InputError, unknown
 from munjang.stores.arrow import Columns
 from munjang.stores.base import KINDS, Abilities, NoSuchStore, Rows, Schema
+from munjang.stores.beside import check_beside, check_kept, check_number
 from munjang.stores.filters import RESERVED, plain_text
 from munjang.stores.limits import MAX_FIELDS, MAX_KEYS, MAX_NAME_CHARS
 from munjang.types import Floats, Value
 from munjang.vectors.similarity import check_vectors
 
 DTYPES = {"float32": np.float32, "float16": np.float16, "int8": np.int8, "binary": np.uint8}
+AGREED = ("dimension", "metric", "vectors", "sparse_dimension", "token_dimension", "tokens")  # for good
 NAME_BYTES = 24  # that an engine may put in the place of a field's name
 NEEDS_FULL = ("int8", "binary")  # vectors that are rescored with full ones, kept beside them
 
@@ -30,6 +32,7 @@ def check_schema(schema: Schema, abilities: Abilities, engine: str) -> None:
         raise InputError(f"Vectors in {engine} have {limit} dimensions, not {schema.dimension:,}.")
     if schema.vectors == "binary" and schema.dimension % 8:
         raise InputError(f"Binary vectors come in whole bytes; {schema.dimension} dimensions don't fill them.")
+    check_kept(schema, abilities, engine)
     check_fields(schema.fields, {})
 
 
@@ -42,7 +45,7 @@ def asked(schema: Schema | None, create: bool, location: str) -> Schema:
 
 def agreed(recorded: Schema, given: Schema | None, location: str) -> Schema:
     """Return the schema of a store that was found; a given one has to agree with it, but for fields and facts."""
-    for name in ("dimension", "metric", "vectors") if given is not None else ():
+    for name in AGREED if given is not None else ():
         stored, wanted = getattr(recorded, name), getattr(given, name)
         if stored != wanted:
             raise InputError(
@@ -104,6 +107,7 @@ def check_rows(rows: Rows, schema: Schema, abilities: Abilities) -> None:
             size = len(json.dumps(dict(metadata), ensure_ascii=False).encode()) + NAME_BYTES * len(metadata)
             _check_size(size, abilities.max_metadata_bytes, f"The metadata of {row_id!r:.40}")
     _check_row_vectors(rows, schema)
+    check_beside(rows, schema)
 
 
 def _check_size(num_bytes: int, limit: int | None, what: str) -> None:
@@ -166,8 +170,7 @@ def check_queries(queries_QD: Floats, schema: Schema, k: int) -> Floats:
     )
     if checked.shape[1] != schema.dimension:
         raise InputError(f"The store's vectors have {schema.dimension} dimensions, the queries {checked.shape[1]}.")
-    if not isinstance(k, int | np.integer) or k < 1:
-        raise InputError(f"k must be a whole number from 1, not {k!r}.")
+    check_number(k)
     return checked
 
 
@@ -175,6 +178,8 @@ def check_columns(columns: Columns, schema: Schema, max_text_bytes: int | None =
     """Refuse columns that don't fit the schema, or texts that the engine can't keep."""
     import pyarrow.compute as pc
 
+    if schema.sparse_dimension or schema.token_dimension:
+        raise InputError("This store keeps sparse or token vectors too, which columns don't have; add texts instead.")
     width = schema.dimension // 8 if schema.vectors == "binary" else schema.dimension
     wanted = ((len(columns), width), np.dtype(DTYPES[schema.vectors]))
     if (columns.vectors.shape, columns.vectors.dtype) != wanted:

@@ -25,6 +25,7 @@ class Packed:
     starts_B: Tensor  # int32 [B + 1], cumulative lengths
     lengths: Ints  # on the host, for control flow without a device sync
     skip: Ints | None = None  # leading tokens of each text that pooling leaves out (a prompt)
+    seen: Ints | None = None  # leading tokens of each text that its tokens attend to; None: all of them
     laid_out: Tensor | None = None  # all of the above as a CUDA graph reads it (engine/graphs.py)
 
     @property
@@ -68,7 +69,7 @@ class Packed:
     def _each(self, change: Callable[[Tensor], Tensor]) -> "Packed":
         types_T = None if self.types_T is None else change(self.types_T)
         ids_T, positions_T, starts_B = change(self.ids_T), change(self.positions_T), change(self.starts_B)
-        return Packed(ids_T, positions_T, types_T, starts_B, self.lengths, self.skip)
+        return Packed(ids_T, positions_T, types_T, starts_B, self.lengths, self.skip, self.seen)
 
     def halves(self) -> tuple["Packed", "Packed"]:
         """Two batches with the first and the second half of the texts."""
@@ -84,13 +85,19 @@ class Packed:
                 torch.from_numpy(cumulative(lengths).astype(np.int32)).to(self.starts_B.device),
                 lengths,
                 None if self.skip is None else self.skip[texts],
+                None if self.seen is None else self.seen[texts],
             )
 
         return part(slice(0, middle), slice(0, cut)), part(slice(middle, None), slice(cut, None))
 
 
 def pack(
-    ids: Ids | Ints, lengths: Ints, types: Ids | None = None, skip: Ints | None = None, pad_id: int | None = None
+    ids: Ids | Ints,
+    lengths: Ints,
+    types: Ids | None = None,
+    skip: Ints | None = None,
+    pad_id: int | None = None,
+    seen: Ints | None = None,
 ) -> Packed:
     """A batch from flat ids and the length of each text.
 
@@ -112,6 +119,7 @@ def pack(
         torch.from_numpy(starts.astype(np.int32)),
         lengths,
         skip,
+        seen,
     )
 
 
@@ -139,6 +147,9 @@ def join(batches: Sequence[Packed]) -> tuple[Packed, Ints]:
     if any(batch.skip is not None for batch in batches):
         skips = [np.zeros(len(each.lengths), np.int64) if each.skip is None else each.skip for each in batches]
         skip = np.concatenate(skips)[order]
+    seen = None
+    if any(batch.seen is not None for batch in batches):
+        seen = np.concatenate([each.lengths if each.seen is None else each.seen for each in batches])[order]
     packed = Packed(
         sorted_by_length([batch.ids_T for batch in batches]),
         sorted_by_length([batch.positions_T for batch in batches]),
@@ -146,6 +157,7 @@ def join(batches: Sequence[Packed]) -> tuple[Packed, Ints]:
         torch.from_numpy(cumulative(kept).astype(np.int32)),
         kept,
         skip,
+        seen,
     )
     return packed, np.argsort(order, kind="stable")
 

@@ -7,6 +7,7 @@ threads may use it.
 
 import threading
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,14 @@ class Tokenizer:
     ) -> "Tokenizer":
         """Build the tokenizer from the files of a model folder."""
         return cls(build(folder, settings), max_length, has_special)
+
+    def limited(self, max_length: int | None) -> "Tokenizer":
+        """Return this tokenizer with another limit; they share everything else."""
+        if max_length == self.max_length:
+            return self
+        other = copy(self)
+        other.max_length = max_length
+        return other
 
     @property
     def vocab_size(self) -> int:

@@ -6,6 +6,7 @@ from munjang.nn.encoder import Architecture
 from munjang.nn.families import bert
 from munjang.nn.families.base import Config, Family, Names, dropout_of, linear, num_labels
 from munjang.nn.heads import HeadShape
+from munjang.nn.words import WordShape
 
 
 def read(config: Config) -> Architecture:
@@ -55,4 +56,13 @@ def read_head(config: Config) -> HeadShape:
     return HeadShape(config["hidden_size"], num_labels(config), "Tanh", dropout_out=dropout)
 
 
-ALBERT = Family("Albert", "albert.", read, names, read_head, {"dense": "albert.pooler", "out": "classifier"})
+def read_words(config: Config) -> WordShape:
+    """Read the word head, as narrow as the embeddings."""
+    return bert.read_words({"hidden_act": "gelu_new", "embedding_size": 128, **config})
+
+
+HEAD = {"dense": "albert.pooler", "out": "classifier"}
+WORDS = bert.word_table(
+    *("predictions.dense", "predictions.LayerNorm", "predictions.bias", "predictions.decoder.weight")
+)
+ALBERT = Family("Albert", "albert.", read, names, read_head, HEAD, read_words, WORDS)

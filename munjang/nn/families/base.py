@@ -7,6 +7,7 @@ from typing import Any
 from munjang.errors import UnsupportedModel
 from munjang.nn.encoder import Architecture
 from munjang.nn.heads import HeadShape
+from munjang.nn.words import WordShape
 
 Config = Mapping[str, Any]
 Names = dict[str, tuple[str, ...]]  # our parameter -> theirs; several are stacked along the first axis
@@ -22,6 +23,8 @@ class Family:
     names: Callable[[Architecture], Names]
     read_head: Callable[[Config], HeadShape]
     head_names: Mapping[str, str]  # dense, norm, out -> theirs, prefix included
+    read_words: Callable[[Config], WordShape]  # of ...ForMaskedLM
+    word_names: Mapping[str, str]  # dense, norm, bias, words -> theirs, prefix included
 
 
 def linear(ours: str, *theirs: str, bias: bool = True) -> Names:
@@ -34,6 +37,14 @@ def head_names(shape: HeadShape, names: Mapping[str, str]) -> Names:
     """Map the tensors of a classification head to their names."""
     parts = linear("dense", names["dense"], bias=shape.has_dense_bias) | linear("out", names["out"])
     return parts | (linear("norm", names["norm"], bias=shape.has_norm_bias) if shape.has_norm else {})
+
+
+def word_names(shape: WordShape, names: Mapping[str, str], is_tied: bool) -> Names:
+    """Map the tensors of a word head to their names."""
+    parts = linear("dense", names["dense"], bias=shape.has_dense_bias)
+    parts |= linear("norm", names["norm"], bias=shape.has_norm_bias)
+    parts |= {"bias": (names["bias"],)} if shape.has_bias else {}
+    return parts if is_tied else {**parts, "own_words": (names["words"],)}
 
 
 def num_labels(config: Config) -> int:

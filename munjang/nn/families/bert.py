@@ -5,6 +5,7 @@ from dataclasses import replace
 from munjang.nn.encoder import Architecture
 from munjang.nn.families.base import Config, Family, Names, dropout_of, linear, num_labels, refuse_decoders
 from munjang.nn.heads import HeadShape
+from munjang.nn.words import WordShape
 
 
 def read(config: Config) -> Architecture:
@@ -78,9 +79,41 @@ def read_electra_head(config: Config) -> HeadShape:
     return HeadShape(config["hidden_size"], num_labels(config), "GELU", dropout, dropout)
 
 
+def read_words(config: Config) -> WordShape:
+    """Read BERT's word head; ELECTRA's and ALBERT's are as narrow as their embeddings."""
+    return WordShape(
+        config["hidden_size"],
+        config.get("embedding_size") or config["hidden_size"],
+        config["vocab_size"],
+        config.get("hidden_act", "gelu"),
+        config.get("layer_norm_eps", 1e-12),
+    )
+
+
+def read_gelu_words(config: Config) -> WordShape:
+    """Read the word head of RoBERTa, MPNet or ELECTRA, which has GELU whatever the layers have."""
+    return replace(read_words(config), activation="gelu")
+
+
+def word_table(dense: str, norm: str, bias: str, words: str) -> dict[str, str]:
+    """Name the parts of a word head."""
+    return {"dense": dense, "norm": norm, "bias": bias, "words": words}
+
+
+WORDS = word_table(
+    *("cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm"),
+    *("cls.predictions.bias", "cls.predictions.decoder.weight"),
+)
+ROBERTA_WORDS = word_table("lm_head.dense", "lm_head.layer_norm", "lm_head.bias", "lm_head.decoder.weight")
+ELECTRA_WORDS = word_table(
+    *("generator_predictions.dense", "generator_predictions.LayerNorm"),
+    *("generator_lm_head.bias", "generator_lm_head.weight"),
+)
 CLASSIFIER = {"dense": "classifier.dense", "out": "classifier.out_proj"}
-BERT = Family("Bert", "bert.", read, names, read_head, {"dense": "bert.pooler.dense", "out": "classifier"})
-ROBERTA = Family("Roberta", "roberta.", read_roberta, names, read_roberta_head, CLASSIFIER)
-XLM_ROBERTA = Family("XLMRoberta", "roberta.", read_roberta, names, read_roberta_head, CLASSIFIER)
-CAMEMBERT = Family("Camembert", "roberta.", read_roberta, names, read_roberta_head, CLASSIFIER)
-ELECTRA = Family("Electra", "electra.", read, names, read_electra_head, CLASSIFIER)
+POOLER = {"dense": "bert.pooler.dense", "out": "classifier"}
+BERT = Family("Bert", "bert.", read, names, read_head, POOLER, read_words, WORDS)
+ROBERTA, XLM_ROBERTA, CAMEMBERT = (
+    Family(title, "roberta.", read_roberta, names, read_roberta_head, CLASSIFIER, read_gelu_words, ROBERTA_WORDS)
+    for title in ("Roberta", "XLMRoberta", "Camembert")
+)
+ELECTRA = Family("Electra", "electra.", read, names, read_electra_head, CLASSIFIER, read_gelu_words, ELECTRA_WORDS)

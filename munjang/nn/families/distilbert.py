@@ -2,7 +2,9 @@
 
 from munjang.nn.encoder import Architecture
 from munjang.nn.families.base import Config, Family, Names, dropout_of, linear, num_labels
+from munjang.nn.families.bert import word_table
 from munjang.nn.heads import HeadShape
+from munjang.nn.words import WordShape
 
 
 def read(config: Config) -> Architecture:
@@ -49,5 +51,11 @@ def read_head(config: Config) -> HeadShape:
     return HeadShape(config["dim"], num_labels(config), "ReLU", dropout_out=dropout)
 
 
+def read_words(config: Config) -> WordShape:
+    """Read the word head."""
+    return WordShape(config["dim"], config["dim"], config["vocab_size"], config.get("activation", "gelu"))
+
+
 HEAD = {"dense": "pre_classifier", "out": "classifier"}
-DISTILBERT = Family("DistilBert", "distilbert.", read, names, read_head, HEAD)
+WORDS = word_table("vocab_transform", "vocab_layer_norm", "vocab_projector.bias", "vocab_projector.weight")
+DISTILBERT = Family("DistilBert", "distilbert.", read, names, read_head, HEAD, read_words, WORDS)

@@ -2,7 +2,9 @@
 
 from munjang.nn.encoder import Architecture
 from munjang.nn.families.base import Config, Family, Names, linear, num_labels
+from munjang.nn.families.bert import word_table
 from munjang.nn.heads import HeadShape
+from munjang.nn.words import WordShape
 
 HEAD_ACTIVATIONS = {"gelu": "GELU", "relu": "ReLU", "silu": "SiLU", "tanh": "Tanh"}
 
@@ -77,5 +79,20 @@ def read_head(config: Config) -> HeadShape:
     )
 
 
+def read_words(config: Config) -> WordShape:
+    """Read the word head, whose first half is that of the classifier."""
+    return WordShape(
+        config["hidden_size"],
+        config["hidden_size"],
+        config["vocab_size"],
+        config.get("classifier_activation", "gelu"),
+        config.get("norm_eps", 1e-5),
+        has_dense_bias=config.get("classifier_bias", False),
+        has_norm_bias=config.get("norm_bias", False),
+        has_bias=config.get("decoder_bias", True),
+    )
+
+
 HEAD = {"dense": "head.dense", "norm": "head.norm", "out": "classifier"}
-MODERNBERT = Family("ModernBert", "model.", read, names, read_head, HEAD)
+WORDS = word_table("head.dense", "head.norm", "decoder.bias", "decoder.weight")
+MODERNBERT = Family("ModernBert", "model.", read, names, read_head, HEAD, read_words, WORDS)

@@ -33,4 +33,5 @@ def names(shape: Architecture) -> Names:
     return table
 
 
-MPNET = Family("MPNet", "mpnet.", read, names, bert.read_roberta_head, bert.CLASSIFIER)
+HEAD = (bert.read_roberta_head, bert.CLASSIFIER)
+MPNET = Family("MPNet", "mpnet.", read, names, *HEAD, bert.read_gelu_words, bert.ROBERTA_WORDS)

@@ -112,7 +112,7 @@ def layer(block: Any, x_TD: Tensor, batch: Packed, bias: Bias | None) -> Tensor:
     for part in parts(rows):
         parts_TN[part] = qkv(round_up(x_TD[part]), None, None)[: part.stop - part.start]
     parts_T3NK = parts_TN.view(rows, 3, heads, -1)
-    is_half = qkv.dtype == torch.bfloat16
+    is_half = qkv.dtype == torch.bfloat16 and batch.seen is None
     seen_TNK = blocks.attend(parts_T3NK, batch, bias) if is_half else attend(parts_T3NK, batch, bias)
     seen_TD = seen_TNK.reshape(x_TD.shape)
     sum_TD = torch.empty_like(x_TD)

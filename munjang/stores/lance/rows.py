@@ -1,8 +1,9 @@
 """Rows and columns to Arrow tables and back, for LanceDB.    N rows, D dimensions.
 
 Metadata fields are columns `field_0`, `field_1`, ... with `has_0`, ... beside them: their own names never reach the
-engine. `vector` holds the full vectors, `small` the bytes of int8 and binary ones. `rest` is JSON of all that a hit
-shows beside its text: reading ten rows here and there takes a millisecond or more for every column.
+engine. `vector` holds the full vectors, `small` the bytes of int8 and binary ones, `sparse` and `tokens` those of
+sparse and token vectors. `rest` is JSON of all that a hit shows beside its text: reading ten rows here and there takes
+a millisecond or more for every column.
 """
 
 import json
@@ -16,6 +17,7 @@ import pyarrow.compute as pc
 
 from munjang.stores.arrow import Columns, joined
 from munjang.stores.base import Rows, Schema
+from munjang.stores.beside import sparse_bytes, sparse_of, token_bytes, tokens_of
 from munjang.stores.checks import DTYPES, NEEDS_FULL
 
 TYPES = {"text": pa.string(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
@@ -40,7 +42,14 @@ def arrow_schema(schema: Schema, numbers: Mapping[str, int]) -> pa.Schema:
     columns += [pa.field("vector", pa.list_(component, schema.dimension))]
     if schema.vectors in NEEDS_FULL:
         columns.append(pa.field("small", pa.binary(_small_width(schema))))
+    columns += [pa.field(name, pa.large_binary()) for name in beside_columns(schema)]
     return pa.schema(columns + field_columns(schema.fields, numbers))
+
+
+def beside_columns(schema: Schema) -> list[str]:
+    """Return the columns of sparse and token vectors."""
+    kept = {"sparse": schema.sparse_dimension, "tokens": schema.token_dimension}
+    return [name for name, dimension in kept.items() if dimension]
 
 
 def _small_width(schema: Schema) -> int:
@@ -65,6 +74,8 @@ def to_arrow(rows: Rows, schema: Schema, numbers: Mapping[str, int]) -> pa.Table
         columns["small"] = pa.FixedSizeBinaryArray.from_buffers(
             pa.binary(_small_width(schema)), len(rows), [None, pa.py_buffer(small)]
         )
+    columns["sparse"] = [] if rows.sparse is None else sparse_bytes(rows.sparse)
+    columns["tokens"] = [] if rows.tokens is None else token_bytes(rows.tokens)
     for name, kind in schema.fields.items():
         values = [row.get(name) for row in rows.metadata]
         if kind == "float":  # no negative zero: Arrow orders it before zero
@@ -86,7 +97,7 @@ def _rest(rows: Rows, row: int) -> str:
 def read_columns(schema: Schema, with_vectors: bool) -> list[str]:
     """Return the columns that `from_arrow` needs. Words come with the vectors: hits need neither."""
     small = ["small"] if schema.vectors in NEEDS_FULL else []
-    return ["id", "text", "rest", *(["terms", "vector", *small] if with_vectors else [])]
+    return ["id", "text", "rest", *(["terms", "vector", *small, *beside_columns(schema)] if with_vectors else [])]
 
 
 def from_arrow(table: pa.Table | pa.RecordBatch, schema: Schema, with_vectors: bool) -> Rows:
@@ -96,6 +107,10 @@ def from_arrow(table: pa.Table | pa.RecordBatch, schema: Schema, with_vectors: b
         return rows
     full = matrix(table.column("vector"), schema.dimension)
     terms = table.column("terms").to_pylist()
+    if schema.sparse_dimension:
+        rows = replace(rows, sparse=sparse_of(table.column("sparse").to_pylist(), schema.sparse_dimension))
+    if schema.token_dimension:
+        rows = replace(rows, tokens=tokens_of(table.column("tokens").to_pylist(), schema))
     if schema.vectors not in NEEDS_FULL:
         return replace(rows, vectors=full, terms=terms)
     small = np.frombuffer(b"".join(table.column("small").to_pylist()), DTYPES[schema.vectors])

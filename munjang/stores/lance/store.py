@@ -22,8 +22,10 @@ from lancedb.expr import col, lit
 from munjang.errors import InputError
 from munjang.stores.arrow import Columns
 from munjang.stores.base import Abilities, Found, Rows, Schema, StoreError
+from munjang.stores.beside import check_sparse_queries, check_token_queries, sparse_scores, token_scores
 from munjang.stores.checks import agreed, asked, check_columns, check_fields, check_queries, check_rows, check_schema
 from munjang.stores.filters import Filter, check
+from munjang.stores.lance.kept import Kept
 from munjang.stores.lance.rows import (
     arrow_schema,
     columns_to_arrow,
@@ -35,10 +37,15 @@ from munjang.stores.lance.rows import (
 )
 from munjang.stores.lance.search import Nearest, by_words, expression
 from munjang.stores.lance.table import Folder, Record, build_index, create_table, engine, missing_indexes, probes
-from munjang.types import Floats
+from munjang.types import Array, Floats
+from munjang.vectors.sparse import SparseVectors
 
 ABILITIES = Abilities(
-    vectors=("float32", "float16", "int8", "binary"), metrics=("cosine", "dot", "euclidean"), has_terms=True
+    vectors=("float32", "float16", "int8", "binary"),
+    metrics=("cosine", "dot", "euclidean"),
+    has_terms=True,
+    has_sparse=True,
+    has_tokens=True,
 )
 MAX_IDS = 1_000  # in one expression
 MAX_FRAGMENTS = 100  # every add leaves one, and a read opens them all
@@ -57,6 +64,7 @@ class LanceStore:
         self._lock, self._write_lock = threading.RLock(), threading.RLock()
         self._stamp: tuple[Any, ...] = ()
         self._recent = Recent()
+        self._sparse, self._tokens = Kept("sparse", sparse_scores), Kept("tokens", token_scores)
         with engine(f"The store in {folder.path} can't be opened"):
             self._table = database.open_table(folder.name)
             # a handle waits for its own writes, so readers have another
@@ -258,6 +266,20 @@ class LanceStore:
         expression = None if where is None else self._expression(where)
         with engine("LanceDB can't search"):
             return [by_words(table, query, k, expression) for query in queries]
+
+    def search_sparse(self, queries: SparseVectors, k: int, where: Filter | None = None) -> list[Found]:
+        check_sparse_queries(queries, self.schema, k)
+        return self._search_kept(self._sparse, queries, k, where)
+
+    def search_tokens(self, queries: Sequence[Array], k: int, where: Filter | None = None) -> list[Found]:
+        check_token_queries(queries, self.schema, k)
+        return self._search_kept(self._tokens, queries, k, where)
+
+    def _search_kept(self, kept: Kept, queries: Any, k: int, where: Filter | None) -> list[Found]:
+        table = self._refresh()
+        stamp, expression = self._stamp, None if where is None else self._expression(where)
+        with engine("LanceDB can't search"):
+            return kept.search(table, self.schema, stamp, queries, k, expression)
 
     def compact(self) -> dict[str, Any]:
         with self._writing() as table:

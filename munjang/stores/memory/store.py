@@ -5,7 +5,7 @@ Every search goes over the full vectors; int8 and binary ones are kept beside th
 
 import threading
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 from munjang.errors import InputError
 from munjang.stores.arrow import Columns
 from munjang.stores.base import Abilities, Found, Rows, Schema
+from munjang.stores.beside import check_sparse_queries, check_token_queries, merged, sparse_scores, token_scores
 from munjang.stores.checks import (
     DTYPES,
     NEEDS_FULL,
@@ -31,9 +32,14 @@ from munjang.stores.memory.bm25 import Postings
 from munjang.stores.memory.columns import Buffer, Column, rows_that_fit
 from munjang.stores.scoring import best, rescored
 from munjang.types import Array, Bools, Floats, Ints, Value
+from munjang.vectors.sparse import SparseVectors, join
 
 ABILITIES = Abilities(
-    vectors=("float32", "float16", "int8", "binary"), metrics=("cosine", "dot", "euclidean"), has_terms=True
+    vectors=("float32", "float16", "int8", "binary"),
+    metrics=("cosine", "dot", "euclidean"),
+    has_terms=True,
+    has_sparse=True,
+    has_tokens=True,
 )
 
 
@@ -47,6 +53,7 @@ class _Table:
     texts: list[str] = field(default_factory=list)
     metadata: list[Mapping[str, Value]] = field(default_factory=list)
     terms: list[str] = field(default_factory=list)
+    tokens: list[Array] = field(default_factory=list)
     place_of: dict[str, int] = field(default_factory=dict)  # of the rows that are there
     places_of_document: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
 
@@ -60,6 +67,7 @@ class _Table:
         self.is_alive = Buffer(dtype=np.bool_)
         self.columns = {name: Column(name, kind) for name, kind in {**self.schema.fields, **RESERVED}.items()}
         self.postings = Postings()
+        self.sparse = SparseVectors.of([], self.schema.sparse_dimension)
 
     def append(self, rows: Rows) -> None:
         assert rows.vectors is not None
@@ -69,6 +77,9 @@ class _Table:
         self.texts += rows.texts
         self.metadata += [{name: value for name, value in row.items() if value is not None} for row in rows.metadata]
         self.terms += rows.terms or [""] * len(rows)
+        self.tokens += rows.tokens or []
+        if rows.sparse is not None:
+            self.sparse = join([self.sparse, rows.sparse], self.sparse.dim)
         self.vectors.append(rows.vectors)
         if rows.full_vectors is not None and self.full is not self.vectors:
             self.full.append(rows.full_vectors)
@@ -108,6 +119,8 @@ class _Table:
             self.vectors.rows[chosen] if with_vectors else None,
             np.asarray(self.full.rows[chosen], np.float32) if has_full else None,
             [self.terms[place] for place in chosen],
+            self.sparse.take(chosen) if with_vectors and self.schema.sparse_dimension else None,
+            [self.tokens[place] for place in chosen] if with_vectors and self.schema.token_dimension else None,
         )
 
 
@@ -222,6 +235,20 @@ class MemoryStore:
                 found.append(best([table.ids[place] for place in rows[hits]], scores[hits], k))
             return found
 
+    def search_sparse(self, queries: SparseVectors, k: int, where: Filter | None = None) -> list[Found]:
+        check_sparse_queries(queries, self.schema, k)
+        with self._lock:
+            table, (rows, _) = self._table, self._fitting(where)
+            sparse = table.sparse
+        return merged(_none(queries), [table.ids[row] for row in rows], sparse_scores(queries, sparse)[:, rows], k)
+
+    def search_tokens(self, queries: Sequence[Array], k: int, where: Filter | None = None) -> list[Found]:
+        check_token_queries(queries, self.schema, k)
+        with self._lock:
+            table, (rows, _) = self._table, self._fitting(where)
+            tokens = [table.tokens[row] for row in rows]
+        return merged(_none(queries), [table.ids[row] for row in rows], token_scores(queries, tokens), k)
+
     def _fitting(self, where: Filter | None) -> tuple[Ints, Bools]:
         if where is not None:
             check(where, self.schema.fields)
@@ -261,6 +288,10 @@ class MemoryStore:
 
     def close(self) -> None:
         """Do nothing: there is nothing to close."""
+
+
+def _none(queries: Sized) -> list[Found]:
+    return [Found([], [])] * len(queries)
 
 
 def as_rows(columns: Columns) -> Rows:

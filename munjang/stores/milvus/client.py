@@ -46,7 +46,9 @@ class Client:
         with _explained():
             return bool(self._client.has_collection(collection, **TIMEOUT))
 
-    def make(self, collection: str, fields: Mapping[str, str], dimension: int, metric: str) -> None:
+    def make(
+        self, collection: str, fields: Mapping[str, str], dimension: int, metric: str, has_sparse: bool = False
+    ) -> None:
         """Create a collection with a vector beside these fields, the first of which is its key, unless it exists."""
         if self.has(collection):
             return
@@ -57,10 +59,17 @@ class Client:
             sizes = {"max_length": MAX_TEXT_BYTES} if kind == "text" else {}
             schema.add_field(name, types[kind], is_primary=number == 0, **sizes)
         schema.add_field("vector", kinds.FLOAT_VECTOR, dim=dimension)
+        if has_sparse:
+            if not hasattr(kinds, "SPARSE_FLOAT_VECTOR"):
+                raise StoreError("Sparse vectors need Milvus and pymilvus 2.4 or newer.")
+            schema.add_field("sparse", kinds.SPARSE_FLOAT_VECTOR)
         with _explained():
             # One shard, so that one write is one message of its log
             self._client.create_collection(collection, schema=schema, consistency_level="Strong", shards_num=1)
-            self._client.create_index(collection, self._index("FLAT", metric, {}), sync=False)  # there is nothing in it
+            settings = self._index("FLAT", metric, {})
+            if has_sparse:
+                settings.add_index("sparse", index_type="SPARSE_INVERTED_INDEX", metric_type="IP", params={})
+            self._client.create_index(collection, settings, sync=False)  # there is nothing in it
             self._client.load_collection(collection)
 
     def _index(self, kind: str, metric: str, params: Mapping[str, int]) -> Any:
@@ -127,9 +136,17 @@ class Client:
                 return
 
     def search(
-        self, collection: str, queries: Sequence[Sequence[float]], number: int, test: str, metric: str
+        self,
+        collection: str,
+        queries: Sequence[Any],
+        number: int,
+        test: str,
+        metric: str,
+        field: str = "vector",
+        is_only: bool = True,
     ) -> list[list[dict[str, Any]]]:
-        """Find the nearest rows of each query, with their vectors."""
+        """Find the nearest rows of each query, with their vectors. `is_only`: there are vectors of no other field."""
+        which = {} if is_only else {"anns_field": field}  # pymilvus 2.3 takes none
         params = {"metric_type": metric, "params": {"ef": max(number, 64)}}
         found = self._loaded(
             collection,
@@ -138,8 +155,9 @@ class Client:
                 data=list(queries),
                 filter=test,
                 limit=number,
-                output_fields=["vector"],
+                output_fields=[field],
                 search_params=params,
+                **which,
                 **STRONG,
             ),
         )

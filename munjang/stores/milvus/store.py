@@ -23,12 +23,15 @@ import numpy as np
 from munjang.errors import InputError, MissingExtra
 from munjang.stores.arrow import Columns
 from munjang.stores.base import Abilities, Found, Rows, Schema, StoreError
+from munjang.stores.beside import check_sparse_queries, merged, sparse_scores
 from munjang.stores.checks import agreed, asked, check_columns, check_fields, check_queries, check_rows, check_schema
 from munjang.stores.filters import Filter, check
 from munjang.stores.milvus.client import MAX_ANSWER_ROWS, MAX_TEXT_BYTES, Client
 from munjang.stores.milvus.filters import ALWAYS, expression, key, within
+from munjang.stores.milvus.rows import columns_of, entries, json_of, matrix, parts, sparse_of
 from munjang.stores.scoring import best, rescored
-from munjang.types import Floats
+from munjang.types import Array, Floats
+from munjang.vectors.sparse import SparseVectors
 
 ABILITIES = Abilities(
     vectors=("float32",),  # 2.3 keeps one vector a row, of float32; milvus-lite knows no other kind either
@@ -37,6 +40,7 @@ ABILITIES = Abilities(
     max_text_bytes=MAX_TEXT_BYTES,
     max_id_bytes=MAX_TEXT_BYTES,
     max_metadata_bytes=MAX_TEXT_BYTES,
+    has_sparse=True,
 )
 FORMAT = 1
 CATALOG = "munjang_stores"
@@ -84,7 +88,8 @@ class MilvusStore:
         self._client.make(CATALOG, {"id": "text", "record": "text"}, 2, "L2")
         fields = {"id": "text", "document_id": "text", "text": "text", "start_at": "int", "end_at": "int"}
         fields |= {"metadata": "json", "is_zero": "bool"}
-        self._client.make(self._collection, fields, schema.dimension, METRICS[schema.metric])
+        has_sparse = bool(schema.sparse_dimension)
+        self._client.make(self._collection, fields, schema.dimension, METRICS[schema.metric], has_sparse)
         self._write(schema)  # last: what is in the catalog is whole
         return schema
 
@@ -121,7 +126,7 @@ class MilvusStore:
     def add(self, rows: Rows) -> None:
         with self._lock:
             records = self._records(rows)
-            for ids in _parts(rows.ids, MAX_QUERY_IDS):
+            for ids in parts(rows.ids, MAX_QUERY_IDS):
                 if there := self._client.query(self._collection, within("id", ids), ["id"]):
                     first = min(row["id"] for row in there)
                     raise InputError(f"The id {first!r} exists already; upsert replaces it.")
@@ -139,7 +144,7 @@ class MilvusStore:
             with self._all_or_none(columns.ids.to_pylist() if len(batches) > 1 else [], is_new):
                 for batch in batches:
                     vectors = np.asarray(batch.vectors, np.float32)
-                    self._client.upsert_columns(self._collection, _columns(batch), vectors)
+                    self._client.upsert_columns(self._collection, columns_of(batch), vectors)
 
     def _records(self, rows: Rows) -> list[dict[str, Any]]:
         check_rows(rows, self.schema, ABILITIES)
@@ -151,26 +156,33 @@ class MilvusStore:
             vector = rows.vectors[at] if rows.vectors is not None else np.zeros(0, np.float32)
             record: dict[str, Any] = {"id": row_id, "document_id": document_id, "text": rows.texts[at]}
             record |= {"metadata": metadata, "start_at": int(rows.starts[at]), "end_at": int(rows.ends[at])}
+            if rows.sparse is not None:
+                # Milvus refuses an empty row: a dimension behind the last, which no query has, stands for it
+                record["sparse"] = entries(*rows.sparse[at]) or {rows.sparse.dim: 1.0}
             records.append(record | {"is_zero": not vector.any(), "vector": vector.tolist()})
         return records
 
+    @property
+    def _vector_fields(self) -> list[str]:
+        return ["vector", *(["sparse"] if self.schema.sparse_dimension else [])]
+
     def _put(self, records: list[dict[str, Any]]) -> None:
-        parts = list(self._messages(records))
-        with self._all_or_none([each["id"] for each in records] if len(parts) > 1 else []):
-            for part in parts:
+        messages = list(self._messages(records))
+        with self._all_or_none([each["id"] for each in records] if len(messages) > 1 else []):
+            for part in messages:
                 self._client.upsert(self._collection, part)
 
     def _messages(self, records: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
         """Cut records into as many as one message holds."""
         size = 4 * self.schema.dimension + max((len(each["text"].encode()) + 2048 for each in records), default=0)
-        return _parts(records, max(MAX_MESSAGE_BYTES // size, 1))
+        return parts(records, max(MAX_MESSAGE_BYTES // size, 1))
 
     @contextmanager
     def _all_or_none(self, ids: Sequence[str], is_new: bool = False) -> Iterator[None]:
         """Take back what was written if one of several messages fails; `ids` are those of all rows."""
         old: list[dict[str, Any]] = []
-        for part in [] if is_new else _parts(ids, MAX_QUERY_IDS):
-            found = self._fetched(part, [*FIXED_FIELDS, "is_zero", "vector"])
+        for part in [] if is_new else parts(ids, MAX_QUERY_IDS):
+            found = self._fetched(part, [*FIXED_FIELDS, "is_zero", *self._vector_fields])
             old += [row | {"vector": np.asarray(row["vector"], np.float32)} for row in found]  # an eighth of a list
         try:
             yield
@@ -197,34 +209,37 @@ class MilvusStore:
             return self._remove([row["id"] for row in self._fetched(list(dict.fromkeys(ids)), ["id"])])
 
     def _remove(self, ids: Sequence[str]) -> int:
-        for part in _parts(ids, MAX_QUERY_IDS):
+        for part in parts(ids, MAX_QUERY_IDS):
             self._client.delete(self._collection, within("id", part))
         return len(ids)
 
     def _fetched(self, ids: Sequence[str], columns: list[str]) -> list[dict[str, Any]]:
-        tests = [within("id", part) for part in _parts(ids, MAX_QUERY_IDS)]
+        tests = [within("id", part) for part in parts(ids, MAX_QUERY_IDS)]
         found = [row for test in tests for row in self._client.query(self._collection, test, columns)]
         return [{name: row[name] for name in columns} for row in found]
 
     def get(self, ids: Sequence[str], with_vectors: bool = False) -> Rows:
-        found = self._fetched(list(dict.fromkeys(ids)), FIXED_FIELDS + ["vector"] * with_vectors)
+        columns = FIXED_FIELDS + (self._vector_fields if with_vectors else [])
+        found = self._fetched(list(dict.fromkeys(ids)), columns)
         by_id = {row["id"]: row for row in found}
         return self._rows([by_id[each] for each in ids if each in by_id], with_vectors)
 
     def _rows(self, found: Sequence[Mapping[str, Any]], with_vectors: bool) -> Rows:
         names = {key(name): (name, CASTS[kind]) for name, kind in self.schema.fields.items()}
         metadata = [
-            {names[each][0]: names[each][1](value) for each, value in _json(row["metadata"]).items() if each in names}
+            {names[each][0]: names[each][1](value) for each, value in json_of(row["metadata"]).items() if each in names}
             for row in found
         ]
         columns: list[list[Any]] = [[row[name] for row in found] for name in FIXED_FIELDS[:-1]]
         ids, document_ids, texts, starts, ends = columns
-        vectors = _matrix(found, self.schema.dimension) if with_vectors else None
-        return Rows(ids, document_ids, texts, starts, ends, metadata, vectors)
+        vectors = matrix(found, self.schema.dimension) if with_vectors else None
+        has_sparse = with_vectors and self.schema.sparse_dimension
+        sparse = sparse_of(found, self.schema.sparse_dimension) if has_sparse else None
+        return Rows(ids, document_ids, texts, starts, ends, metadata, vectors, sparse=sparse)
 
     def passages(self, document_ids: Sequence[str]) -> dict[str, list[str]]:
         found: dict[str, list[tuple[int, str]]] = {document_id: [] for document_id in document_ids}
-        for part in _parts(list(found), MAX_QUERY_IDS):
+        for part in parts(list(found), MAX_QUERY_IDS):
             for page in self._client.pages(
                 self._collection, within("document_id", part), ["id", "document_id", "start_at"], MAX_ANSWER_ROWS
             ):
@@ -237,14 +252,15 @@ class MilvusStore:
         if k > MAX_ANSWER_ROWS:
             raise InputError(f"Milvus gives {MAX_ANSWER_ROWS:,} rows at most, not {k:,}.")
         test, found = self._where(where), []
-        for batch in _parts(queries_QD, MAX_QUERIES):
+        for batch in parts(queries_QD, MAX_QUERIES):
             hits = self._hits(batch, min(k + NUM_BEYOND_K, MAX_ANSWER_ROWS), test)
             found += [self._best(query, own, k, test) for query, own in zip(batch, hits, strict=True)]
         return found
 
     def _hits(self, queries_QD: Floats, number: int, test: str) -> list[list[dict[str, Any]]]:
         metric = METRICS[self.schema.metric]
-        return self._client.search(self._collection, queries_QD.tolist(), number, test, metric)
+        is_only = not self.schema.sparse_dimension
+        return self._client.search(self._collection, queries_QD.tolist(), number, test, metric, is_only=is_only)
 
     def _best(self, query_D: Floats, hits: list[dict[str, Any]], k: int, test: str) -> Found:
         """Return the k best candidates; more are asked for while the last one is as good as the k-th."""
@@ -252,7 +268,7 @@ class MilvusStore:
         while True:
             ids = [hit["id"] for hit in hits]
             entities = [hit["entity"] for hit in hits]
-            found = rescored(query_D, ids, _matrix(entities, self.schema.dimension), metric, len(ids) or 1)
+            found = rescored(query_D, ids, matrix(entities, self.schema.dimension), metric, len(ids) or 1)
             is_tie = len(ids) == number and found.scores[-1] >= found.scores[k - 1] - 1e-6
             if not is_tie or number == MAX_ANSWER_ROWS:
                 break
@@ -271,7 +287,7 @@ class MilvusStore:
         found = Found([], [])
         for page in self._client.pages(self._collection, test or ALWAYS, ["id", "vector"], 1000):
             ids = [row["id"] for row in page]
-            more = rescored(query_D, ids, _matrix(page, self.schema.dimension), self.schema.metric, k)
+            more = rescored(query_D, ids, matrix(page, self.schema.dimension), self.schema.metric, k)
             found = best(found.ids + more.ids, np.array(found.scores + more.scores, np.float64), k)
         return found
 
@@ -292,6 +308,23 @@ class MilvusStore:
     def search_terms(self, queries: Sequence[str], k: int, where: Filter | None = None) -> list[Found]:
         raise InputError("Stores in Milvus have no BM25: search by vectors, or keep the index in a LanceDB folder.")
 
+    def search_sparse(self, queries: SparseVectors, k: int, where: Filter | None = None) -> list[Found]:
+        check_sparse_queries(queries, self.schema, k)
+        if k > MAX_ANSWER_ROWS:
+            raise InputError(f"Milvus gives {MAX_ANSWER_ROWS:,} rows at most, not {k:,}.")
+        test, number = self._where(where), min(k + NUM_BEYOND_K, MAX_ANSWER_ROWS)
+        found = [Found([], [])] * len(queries)
+        for at in np.flatnonzero(np.diff(queries.indptr)).tolist():  # Milvus refuses a query of nothing
+            asked_for = [entries(*queries[at])]
+            [hits] = self._client.search(self._collection, asked_for, number, test, "IP", "sparse", is_only=False)
+            rows = sparse_of([hit["entity"] for hit in hits], queries.dim)
+            scores_1N = sparse_scores(queries[at : at + 1], rows)
+            [found[at]] = merged([found[at]], [hit["id"] for hit in hits], scores_1N, k)
+        return found
+
+    def search_tokens(self, queries: Sequence[Array], k: int, where: Filter | None = None) -> list[Found]:
+        raise InputError("Stores in Milvus can't search token vectors: keep the index in a LanceDB folder.")
+
     def count(self, where: Filter | None = None) -> int:
         return self._number(self._where(where))
 
@@ -299,7 +332,7 @@ class MilvusStore:
         """Read all rows into a file first, as Milvus keeps no past, then return them."""
         with tempfile.TemporaryFile() as file:
             pages = 0
-            columns = FIXED_FIELDS + ["vector"] * with_vectors
+            columns = FIXED_FIELDS + (self._vector_fields if with_vectors else [])
             for page in self._client.pages(self._collection, ALWAYS, columns, min(batch_rows, 1000)):
                 pickle.dump([{name: row[name] for name in columns} for row in page], file)
                 pages += 1
@@ -338,15 +371,6 @@ class MilvusStore:
         self._client.close()
 
 
-def _columns(part: Columns) -> dict[str, tuple[str, Any]]:
-    """Return the fields of a collection beside its vectors."""
-    count = len(part)
-    texts = {"id": part.ids, "document_id": part.document_ids, "text": part.texts}
-    found: dict[str, tuple[str, Any]] = {name: ("text", column.to_pylist()) for name, column in texts.items()}
-    found |= {"start_at": ("int", [0] * count), "end_at": ("int", part.ends.tolist())}
-    return found | {"metadata": ("json", [b"{}"] * count), "is_zero": ("bool", (~part.vectors.any(axis=1)).tolist())}
-
-
 def _address(location: str, is_new: bool) -> str:
     kind, _, rest = location.partition(":")
     if kind.lower() != "milvus-lite":
@@ -364,15 +388,3 @@ def _address(location: str, is_new: bool) -> str:
 
 def _shown(location: str) -> str:
     return re.sub(r"://[^/?#]*@", "://", location)
-
-
-def _parts(values: Any, number: int) -> Iterator[Any]:
-    return (values[start : start + number] for start in range(0, len(values), number))
-
-
-def _matrix(found: Sequence[Mapping[str, Any]], width: int) -> Floats:
-    return np.array([row["vector"] for row in found], np.float32).reshape(len(found), width)
-
-
-def _json(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else dict(json.loads(value))

@@ -6,6 +6,7 @@ columns are numbered, m0, m1, ...: a name of a field may be longer than an ident
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from munjang.stores.base import Rows, Schema
 from munjang.stores.checks import DTYPES, NEEDS_FULL
 from munjang.stores.filters import And, Compare, Filter, In, IsNull, Like, Not, Or
 from munjang.types import Array, Scalar
+from munjang.vectors.sparse import SparseVectors
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,6 +49,11 @@ def vector_columns(schema: Schema) -> dict[str, str]:
     return {"vector": schema.vectors} | ({"full_vector": "float32"} if schema.vectors in NEEDS_FULL else {})
 
 
+def sparse_column(schema: Schema) -> list[str]:
+    """Return the column of sparse vectors, if there is one."""
+    return ["sparse"] if schema.sparse_dimension else []
+
+
 def table_columns(schema: Schema) -> str:
     """Return the columns for CREATE TABLE. Only our own names and numbers come in."""
     columns = [
@@ -55,6 +62,7 @@ def table_columns(schema: Schema) -> str:
     ]
     for name, kept in vector_columns(schema).items():
         columns.append(f"{name} {VECTOR_TYPES[kept]}({schema.dimension}) NOT NULL")
+    columns += [f"{name} sparsevec({schema.sparse_dimension}) NOT NULL" for name in sparse_column(schema)]
     return ", ".join([*columns, "PRIMARY KEY (id)"])
 
 
@@ -103,7 +111,7 @@ class Bytes(bytes):
 
 def prepare(connection: "Connection[Any]") -> None:
     """Teach a connection to COPY vectors in binary."""
-    for name in VECTOR_TYPES.values():
+    for name in (*VECTOR_TYPES.values(), "sparsevec"):
         info = TypeInfo.fetch(connection, name)
         if info is None:
             raise InputError(f"This PostgreSQL has no type {name}: it needs pgvector 0.7 or newer.")
@@ -133,6 +141,27 @@ def off_the_wire(values: Sequence[bytes], kept: str, schema: Schema) -> Array:
     return flat.reshape(len(values), width).astype(DTYPES[kept])
 
 
+def sparse_on_the_wire(rows: SparseVectors) -> list[Bytes]:
+    """Convert rows to pgvector's sparsevec: dimension, number of values, nothing, dimensions, values."""
+    heads = [np.array([rows.dim, len(indices), 0], ">i4").tobytes() for indices, _ in rows]
+    parts = [indices.astype(">i4").tobytes() + values.astype(">f4").tobytes() for indices, values in rows]
+    return [Bytes(head + part) for head, part in zip(heads, parts, strict=True)]
+
+
+def sparse_off_the_wire(values: Sequence[bytes], dimension: int) -> SparseVectors:
+    """Make sparse vectors of what `sparsevec_send` gives."""
+    counts = [(len(value) - 12) // 8 for value in values]
+    pairs = zip(values, counts, strict=True)
+    rows = [(np.frombuffer(v, ">i4", n, 12), np.frombuffer(v, ">f4", n, 12 + 4 * n)) for v, n in pairs]
+    return SparseVectors.of([(indices.tolist(), weights.tolist()) for indices, weights in rows], dimension)
+
+
+def sparse_text(indices: Array, values: Array, dimension: int) -> str:
+    """Write one sparse vector as SQL reads it; its dimensions begin at 1 there."""
+    entries = (f"{index + 1}:{value!r}" for index, value in zip(indices.tolist(), values.tolist(), strict=True))
+    return f"{{{','.join(entries)}}}/{dimension}"
+
+
 def sent(name: str, kept: str) -> str:
     """Return the expression that selects a column of vectors as bytes."""
     return f"{VECTOR_TYPES[kept]}_send({name})"
@@ -144,9 +173,11 @@ def records(rows: Rows, schema: Schema) -> tuple[list[str], list[str], Iterator[
     names = column_names(schema)
     types = [TYPE_NAMES[kind] for kind in kinds(schema).values()]
     types += [VECTOR_TYPES[kept] for kept in vector_columns(schema).values()]
+    types += ["sparsevec" for _ in sparse_column(schema)]
     full: list[Array] = [] if rows.full_vectors is None else [rows.full_vectors]
     kept = vector_columns(schema).values()
     vectors = [on_the_wire(each, how) for each, how in zip([rows.vectors, *full], kept, strict=False)]
+    vectors += [] if rows.sparse is None else [sparse_on_the_wire(rows.sparse)]
     casts = [(name, CASTS[kind]) for name, kind in schema.fields.items()]
 
     def values() -> Iterator[Sequence[Any]]:
@@ -161,8 +192,9 @@ def records(rows: Rows, schema: Schema) -> tuple[list[str], list[str], Iterator[
 
 def selected(schema: Schema, with_vectors: bool) -> str:
     """Return the columns that `to_rows` reads."""
-    vectors = [sent(name, kept) for name, kept in vector_columns(schema).items()] if with_vectors else []
-    return ", ".join([*kinds(schema), *vectors])
+    vectors = [sent(name, kept) for name, kept in vector_columns(schema).items()]
+    vectors += [f"sparsevec_send({name})" for name in sparse_column(schema)]
+    return ", ".join([*kinds(schema), *(vectors if with_vectors else [])])
 
 
 def to_rows(found: Sequence[Sequence[Any]], schema: Schema, with_vectors: bool) -> Rows:
@@ -177,12 +209,15 @@ def to_rows(found: Sequence[Sequence[Any]], schema: Schema, with_vectors: bool) 
     for at, kept in enumerate(vector_columns(schema).values(), number + len(schema.fields)):
         arrays.append(off_the_wire([row[at] for row in found], kept, schema) if with_vectors else None)
     full: Any = arrays[1] if len(arrays) > 1 else None
-    return Rows(columns[0], columns[1], columns[2], columns[3], columns[4], metadata, arrays[0], full)
+    rows = Rows(columns[0], columns[1], columns[2], columns[3], columns[4], metadata, arrays[0], full)
+    if not with_vectors or not schema.sparse_dimension:
+        return rows
+    return replace(rows, sparse=sparse_off_the_wire([row[-1] for row in found], schema.sparse_dimension))
 
 
 def column_names(schema: Schema) -> list[str]:
     """Return all columns in the order of the table."""
-    return [*kinds(schema), *vector_columns(schema)]
+    return [*kinds(schema), *vector_columns(schema), *sparse_column(schema)]
 
 
 def stream(columns: Columns, schema: Schema) -> Iterator[Any]:

@@ -18,6 +18,7 @@ from psycopg.errors import UniqueViolation
 from munjang.errors import InputError
 from munjang.stores.arrow import Columns
 from munjang.stores.base import Abilities, Found, Rows, Schema, StoreError
+from munjang.stores.beside import check_sparse_queries, merged, sparse_scores
 from munjang.stores.checks import agreed, asked, check_columns, check_fields, check_queries, check_rows, check_schema
 from munjang.stores.filters import Filter, check
 from munjang.stores.postgres.connections import SCHEMA_LOCK, Connections, explained, one, shown
@@ -30,19 +31,23 @@ from munjang.stores.postgres.rows import (
     records,
     selected,
     sent,
+    sparse_off_the_wire,
+    sparse_text,
     stream,
     table_columns,
     to_rows,
     vector_columns,
 )
 from munjang.stores.scoring import rescored
-from munjang.types import Floats
+from munjang.types import Array, Floats
+from munjang.vectors.sparse import SparseVectors
 
 ABILITIES = Abilities(
     vectors=("float32", "float16", "binary"),  # pgvector has no type of int8
     metrics=("cosine", "dot", "euclidean"),
     max_dimension=16_000,
     max_id_bytes=MAX_ID_BYTES,
+    has_sparse=True,
 )
 FORMAT = 1
 CREATE_CATALOG = """CREATE TABLE IF NOT EXISTS munjang_stores (
@@ -247,6 +252,28 @@ class PostgresStore:
         raise InputError(
             "PostgreSQL has no BM25 of its own: search by vectors, or keep this index in a LanceDB folder."
         )
+
+    def search_sparse(self, queries: SparseVectors, k: int, where: Filter | None = None) -> list[Found]:
+        check_sparse_queries(queries, self.schema, k)
+        with self._transaction() as connection:
+            test, values = self._where(where)
+            return [self._by_sparse(connection, queries[row : row + 1], k, test, values) for row in range(len(queries))]
+
+    def _by_sparse(
+        self, connection: Connection[Any], query: SparseVectors, k: int, test: str, values: list[Any]
+    ) -> Found:
+        """Read every row: pgvector's graph of sparse vectors leaves out those that have more than 1,000 values."""
+        [(indices, weights)] = query
+        literal, number = sparse_text(indices, weights, query.dim), min(k + NUM_BEYOND_K, 2**31 - 1)
+        shares = f"{test} {'AND' if test else 'WHERE'} sparse <#> %s::sparsevec < 0"  # a negative product
+        statement = f"SELECT id, sparsevec_send(sparse) FROM {self._table} {shares}"
+        statement += f" ORDER BY sparse <#> %s::sparsevec, id LIMIT {number}"
+        found = connection.execute(statement, [*values, literal, literal]).fetchall()
+        rows = sparse_off_the_wire([row[1] for row in found], query.dim)
+        return merged([Found([], [])], [row[0] for row in found], sparse_scores(query, rows), k)[0]
+
+    def search_tokens(self, queries: Sequence[Array], k: int, where: Filter | None = None) -> list[Found]:
+        raise InputError("PostgreSQL can't search token vectors: keep this index in a LanceDB folder.")
 
     def count(self, where: Filter | None = None) -> int:
         with self._transaction() as connection:
