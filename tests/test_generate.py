@@ -90,7 +90,7 @@ def test_a_folder_that_is_gone_is_noticed(copy: Path) -> None:
 def test_a_new_error_is_noticed(copy: Path) -> None:
     with (copy / "munjang/index/candidates.py").open("a", encoding="utf-8") as file:
         file.write('\n\nclass NoHits(InputError):\n    """Nothing was found."""\n')
-    assert {problem.split(": ")[0] for problem in stale(copy)} == {"docs/guide.md", "munjang/errors.py"}
+    assert {problem.split(": ")[0] for problem in stale(copy)} == {"docs/reference/errors.md", "munjang/errors.py"}
 
 
 NEW_VERB = '''"""munjang summarize FILE: shorten texts.

@@ -131,7 +131,7 @@ def workplace(tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     return tmp_path
 
 
-@pytest.mark.parametrize("document", ["README.md", "docs/training.md"])
+@pytest.mark.parametrize("document", ["README.md", "docs/guides/train.md"])
 def test_training_in_the_documents_runs(document: str, workplace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     exec(compile(block(document, "python", "train("), document, "exec"), {})
     assert -1 <= float(capsys.readouterr().out) <= 1
@@ -140,7 +140,7 @@ def test_training_in_the_documents_runs(document: str, workplace: Path, capsys: 
 
 
 def test_settings_file_in_the_documents_is_read(workplace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (workplace / "run.toml").write_text(block("docs/training.md", "toml", "[[datasets]]"), encoding="utf-8")
+    (workplace / "run.toml").write_text(block("docs/guides/train.md", "toml", "[[datasets]]"), encoding="utf-8")
     assert main(["train", "--config", "run.toml", "--dry-run"]) == 0
     shown = capsys.readouterr().out
     assert "24 rows for in_batch" in shown

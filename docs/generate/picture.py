@@ -6,7 +6,7 @@ from pathlib import Path
 from docs.generate.folders import purpose, unit_of
 from tests.test_architecture import ORDER
 
-WIDTH, ROW, BOX, GAP = 760, 46, 32, 10  # pixels; the size of the file is docs/folders.svg's own
+WIDTH, ROW, BOX, GAP = 760, 46, 32, 10  # pixels; the size of the file is docs/images/folders.svg's own
 LEFT = 40  # room for the arrow
 
 

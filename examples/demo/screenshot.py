@@ -1,6 +1,6 @@
-"""The picture in docs/page.md, of a demo that runs; needs playwright and a Chromium.
+"""The picture in docs/guides/page.md, of a demo that runs; needs playwright and a Chromium.
 
-python -m examples.demo.screenshot http://127.0.0.1:8080 docs/page.png
+python -m examples.demo.screenshot http://127.0.0.1:8080 docs/images/page.png
 """
 
 import argparse

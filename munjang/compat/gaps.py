@@ -10,12 +10,12 @@ from torch import nn
 from munjang.errors import MunjangError
 
 TRAINING = (
-    "Train with munjang.train(model, data, objective) or `munjang train` (docs/training.md); the saved folder loads "
+    "Train with munjang.train(model, data, objective) or `munjang train` (docs/guides/train.md); the saved folder loads "
     "here and in sentence-transformers."
 )
 NEGATIVES = "Mine hard negatives with munjang.training.negatives.mine_negatives or `munjang negatives`."
 EVALUATION = (
-    "Evaluate with munjang.evaluate(model.facade, data) or `munjang evaluate` (docs/training.md), or compute "
+    "Evaluate with munjang.evaluate(model.facade, data) or `munjang evaluate` (docs/guides/evaluate.md), or compute "
     "the metric from encode, similarity, predict and rank."
 )
 CARDS = "save() writes no model card and keeps a README.md that is there; munjang.train writes a card of its own."

@@ -92,12 +92,12 @@ def test_lines_for_people() -> None:
 def test_the_page_shows_what_the_command_says(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "plan", "--gpus", "8", "--price-per-hour", "4"]) == 0
     shown = capsys.readouterr().out.strip()
-    page = (RESULTS.parents[1] / "docs/scale.md").read_text(encoding="utf-8")
+    page = (RESULTS.parents[1] / "docs/guides/scale.md").read_text(encoding="utf-8")
     assert f"<!-- munjang bench plan --gpus 8 --price-per-hour 4 -->\n\n```\n{shown}\n```" in page
 
 
 def test_the_picture_shows_the_same_shares() -> None:
-    picture = (RESULTS.parents[1] / "docs/scale.svg").read_text(encoding="utf-8")
+    picture = (RESULTS.parents[1] / "docs/images/scale.svg").read_text(encoding="utf-8")
     found = re.findall(r">(\d+)%<", picture)
     busy = plan(1e9, 27, 384, Cluster(gpus=8))["busy"]
     assert found == [f"{share:.0%}"[:-1] for shares in busy.values() for share in shares.values()]

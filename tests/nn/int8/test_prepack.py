@@ -43,7 +43,7 @@ def test_a_text_does_not_depend_on_its_neighbours(tiny_bert: Path, int8_by: str,
 
 @pytest.mark.parametrize("name", ["minilm", None], ids=["MiniLM", "ko-en-small"])
 def test_the_promise(name: str | None, request: pytest.FixtureRequest) -> None:
-    """Mean cosine 0.997 and smallest 0.985 to float32, on Korean and English passages (docs/guide.md)."""
+    """Mean cosine 0.997 and smallest 0.985 to float32, on Korean and English passages (docs/guides/load.md)."""
     folder = None if name is None else request.getfixturevalue(name)
     exact, small = (BiEncoder.load(folder, device="cpu", dtype=dtype) for dtype in ("float32", "int8"))
     assert ways(small) != ["Exact"] * len(ways(small))
