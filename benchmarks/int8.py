@@ -4,8 +4,8 @@
 
 Every CPU kind has a process of its own, as oneDNN chooses its kernels at start: this machine's, and a weaker one
 without AVX-512, which ONEDNN_MAX_CPU_ISA and ATEN_CPU_CAPABILITY emulate. Both dtypes take turns in it. --models holds
-further checkpoints, each a folder; all-MiniLM-L6-v2 and the bundled models are always measured. docs/guides/load.md shows the
-record (`make docs FIX=1` writes its table).
+further checkpoints, each a folder; all-MiniLM-L6-v2 and the bundled models are always measured. docs/guides/load.md
+shows the record (`make docs FIX=1` writes its table).
 """
 
 import argparse

@@ -2,7 +2,7 @@
 
 munjang encode sentences.txt -o vectors.npy
 munjang encode news.jsonl.gz more.csv -o vectors.parquet --model path/to/model --column title
-munjang encode parts/ -o vectors --model path/to/model --id-column id --ray        on a Ray cluster: docs/guides/scale.md
+munjang encode parts/ -o vectors --model path/to/model --id-column id --ray     on a Ray cluster: docs/guides/scale.md
 """
 
 import os

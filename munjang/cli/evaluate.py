@@ -45,7 +45,8 @@ class Options:
         metavar="FILE",
     )
     kind: str | None = option(
-        "kind of evaluation, such as sts or retrieval; docs/guides/evaluate.md lists them (default: recognized from the data)",
+        "kind of evaluation, such as sts or retrieval; docs/guides/evaluate.md lists them "
+        "(default: recognized from the data)",
         default=None,
     )
     texts: tuple[str, ...] = option("text columns (default: recognized by name)", default=(), metavar="COLUMN")

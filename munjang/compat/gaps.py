@@ -10,8 +10,8 @@ from torch import nn
 from munjang.errors import MunjangError
 
 TRAINING = (
-    "Train with munjang.train(model, data, objective) or `munjang train` (docs/guides/train.md); the saved folder loads "
-    "here and in sentence-transformers."
+    "Train with munjang.train(model, data, objective) or `munjang train` (docs/guides/train.md); the saved folder "
+    "loads here and in sentence-transformers."
 )
 NEGATIVES = "Mine hard negatives with munjang.training.negatives.mine_negatives or `munjang negatives`."
 EVALUATION = (

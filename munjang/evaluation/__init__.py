@@ -38,9 +38,9 @@ __all__ = [
 def evaluate(model: Any, data: Any, kind: str | None = None, **options: Unpack[EvaluateOptions]) -> Report:
     """Measure a BiEncoder or CrossEncoder on a file, a folder or Examples.
 
-    `kind` is a name in KINDS (docs/guides/evaluate.md has a table); None recognises it by what the data holds. `options` are
-    the fields of `Settings`: columns (texts, label, score), score_range, max_rows, train, first_stage, rerank_weight,
-    prompts...
+    `kind` is a name in KINDS (docs/guides/evaluate.md has a table); None recognises it by what the data holds.
+    `options` are the fields of `Settings`: columns (texts, label, score), score_range, max_rows, train, first_stage,
+    rerank_weight, prompts...
     """
     names = [field.name for field in fields(Settings)]
     for name in options:
