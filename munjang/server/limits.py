@@ -23,10 +23,13 @@ class AccessRules:
     hosts: tuple[str, ...] = ("127.0.0.1", "localhost", "::1")
     max_body_bytes: int = 2_000_000
     body_timeout_s: float = 30.0
-    max_requests: int = 4096  # at the same time, their bodies in memory
+    max_requests: int = 4096  # at the same time
+    max_held_bytes: int = 256_000_000  # of the bodies of all requests that are here
 
     def check(self, scope: "Scope", headers: dict[str, str]) -> None:
         """Refuse a wrong host (a web page that was rebound to this address), a wrong key, a body that is too large."""
+        if headers.get("upgrade", "").lower() == "websocket":
+            raise Refused("invalid", "This server has no WebSocket; send a plain HTTP request.")
         if scope["path"] in OPEN_PATHS:
             return
         if self.hosts and host_name(headers.get("host", "")) not in self.hosts:
@@ -51,6 +54,23 @@ class AccessRules:
         """Return the error for a body above the limit."""
         message = f"The request body is larger than {self.max_body_bytes} bytes; send fewer texts at once."
         return Refused("too_large", message)
+
+
+@dataclass(frozen=True)
+class ConnectionLimits:
+    """Bounds of connections: how many, and how long each may take to ask and to read."""
+
+    max_connections: int = 4096  # fewer where the process may open fewer files
+    max_connections_per_address: int = 1024  # a proxy in front of us is one address
+    header_timeout_s: float = 10.0  # to send the head of a request, from the connection or the answer before
+    idle_timeout_s: int = 5  # between an answer and the next request's first byte
+    answer_timeout_s: float = 30.0  # to read an answer, and a second more for each of these bytes:
+    min_answer_bytes_per_s: int = 65_536
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if value <= 0:
+                raise InputError(f"{name} must be above 0, not {value}.")
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from pydantic_core import to_json
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from munjang.server.errors import ClientGone, Refused, answer, refusal
-from munjang.server.limits import AccessRules
+from munjang.server.limits import OPEN_PATHS, AccessRules
 from munjang.server.metrics import Metrics
 
 LOG = logging.getLogger("munjang.server")
@@ -27,7 +27,7 @@ class Middleware:
 
     def __init__(self, app: ASGIApp, rules: AccessRules, metrics: Metrics) -> None:
         self.app, self.rules, self.metrics = app, rules, metrics
-        self.num_requests = 0
+        self.num_requests = self.num_held_bytes = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -39,7 +39,7 @@ class Middleware:
         id = sent_id if REQUEST_ID.match(sent_id) else uuid.uuid4().hex
         facts: dict[str, Any] = {}  # that routes add to the log
         scope.setdefault("state", {})["facts"] = facts
-        started_s, status = time.monotonic(), 0
+        started_s, status, body = time.monotonic(), 0, bytearray()
 
         async def sending(message: Message) -> None:
             nonlocal status
@@ -51,36 +51,39 @@ class Middleware:
 
         self.num_requests += 1
         try:
-            if self.num_requests > self.rules.max_requests:
+            if self.num_requests > self.rules.max_requests and scope["path"] not in OPEN_PATHS:
                 raise Refused("overloaded", "Too many requests at once; try again in 1 s.", retry_s=1)
             self.rules.check(scope, headers)
-            body = await asyncio.wait_for(self._body(receive), self.rules.body_timeout_s)
-            await self.app(scope, _replaying(body, receive), sending)
+            await asyncio.wait_for(self._read(receive, body), self.rules.body_timeout_s)
+            await self.app(scope, _replaying(bytes(body), receive), sending)
         except ClientGone:
             status = CLIENT_GONE
         except TimeoutError:
-            await _refuse(Refused("slow", "The request body did not arrive in time."), scope["path"], sending)
+            await refuse(Refused("slow", "The request body did not arrive in time."), scope["path"], sending)
         except Exception as error:
             facts |= _where(error)
             if not status:  # else the answer has begun already
-                await _refuse(refusal(error), scope["path"], sending)
+                await refuse(refusal(error), scope["path"], sending)
         finally:
             self.num_requests -= 1
+            self.num_held_bytes -= len(body)
             self._record(id, scope, status, time.monotonic() - started_s, facts)
 
-    async def _body(self, receive: Receive) -> bytes:
-        parts: list[bytes] = []
-        size = 0
+    async def _read(self, receive: Receive, body: bytearray) -> None:
+        """Read a body, counted with those of all other requests that are here."""
         while True:
             message = await receive()
             if message["type"] == "http.disconnect":
                 raise ClientGone
-            parts.append(message.get("body", b""))
-            size += len(parts[-1])
-            if size > self.rules.max_body_bytes:
+            part = message.get("body", b"")
+            body += part
+            self.num_held_bytes += len(part)
+            if len(body) > self.rules.max_body_bytes:
                 raise self.rules.too_large()
+            if self.num_held_bytes > self.rules.max_held_bytes:
+                raise Refused("overloaded", "Too many large requests at once; try again in 1 s.", retry_s=1)
             if not message.get("more_body", False):
-                return b"".join(parts)
+                return
 
     def _record(self, id: str, scope: Scope, status: int, seconds: float, facts: dict[str, Any]) -> None:
         # the route's pattern: a path or its query may hold a text
@@ -106,7 +109,8 @@ class Middleware:
         LOG.info(json.dumps(line | facts))
 
 
-async def _refuse(refused: Refused, path: str, send: Send) -> None:
+async def refuse(refused: Refused, path: str, send: Send) -> None:
+    """Answer with an error, in the shape of the path's API."""
     status, content, more = answer(refused, path)
     body = to_json(content)
     headers: Sequence[tuple[str, str]] = [

@@ -14,6 +14,8 @@ from ipaddress import ip_address
 import uvicorn
 
 from munjang.errors import InputError
+from munjang.server.connections import Connections
+from munjang.server.limits import ConnectionLimits
 from munjang.server.middleware import LOG, Middleware
 from munjang.server.service import Service
 
@@ -54,10 +56,21 @@ def address_of(bound: socket.socket) -> str:
 class Server(uvicorn.Server):
     """uvicorn that says when it is ready, and ends with success when it is asked to."""
 
-    def __init__(self, app: Middleware, service: Service, drain_s: int, on_start: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        app: Middleware,
+        service: Service,
+        drain_s: int,
+        on_start: Callable[[], None],
+        limits: ConnectionLimits | None = None,
+    ) -> None:
+        connections = Connections(limits or ConnectionLimits())
         super().__init__(
             uvicorn.Config(
                 app,
+                http=connections.protocol(),
+                ws="none",
+                timeout_keep_alive=connections.limits.idle_timeout_s,
                 log_config=None,
                 access_log=False,
                 server_header=False,
@@ -92,9 +105,16 @@ class Server(uvicorn.Server):
                 signal.signal(number, handler)
 
 
-def run(app: Middleware, service: Service, bound: socket.socket, drain_s: int, on_start: Callable[[], None]) -> None:
+def run(
+    app: Middleware,
+    service: Service,
+    bound: socket.socket,
+    drain_s: int,
+    on_start: Callable[[], None],
+    limits: ConnectionLimits | None = None,
+) -> None:
     """Serve until a signal comes."""
-    server = Server(app, service, drain_s, on_start)
+    server = Server(app, service, drain_s, on_start, limits)
     asyncio.run(server.serve(sockets=[bound]))
 
 

@@ -10,7 +10,7 @@ import httpx
 
 from munjang.server.app import create_app
 from munjang.server.embedder import Embedder
-from munjang.server.limits import AccessRules
+from munjang.server.limits import AccessRules, ConnectionLimits
 from munjang.server.model_queue import Slice
 from munjang.server.run import Server, address_of, bind
 from munjang.server.service import Service
@@ -45,12 +45,14 @@ class Running:
 
 
 @contextmanager
-def running(service: Service, rules: AccessRules | None = None, port: int = 0) -> Iterator[Running]:
+def running(
+    service: Service, rules: AccessRules | None = None, port: int = 0, limits: ConnectionLimits | None = None
+) -> Iterator[Running]:
     """Serve until the block ends; then drain."""
     import asyncio
 
     bound, started = bind("127.0.0.1", port), threading.Event()
-    server = Server(create_app(service, rules or AccessRules()), service, 10, started.set)
+    server = Server(create_app(service, rules or AccessRules()), service, 10, started.set, limits)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[bound])))
     thread.start()
     try:
