@@ -72,9 +72,10 @@ browser:
 		get="apt-get install -y -qq --no-install-recommends chromium"; \
 		{ $$get || { apt-get update -qq && $$get; }; } >/dev/null 2>&1 || echo "Chromium can't be installed here"; fi
 
-# make docs FIX=1 writes what is generated in the documents: scores, commands, the map, ...
-docs: $(VENV)/dev
+# make docs checks the documents and builds the site into .site/; FIX=1 first writes what is generated in the documents
+docs: $(VENV)/docs
 	$(BIN)/python -m docs.check $(if $(FIX),--fix)
+	$(BIN)/python -m docs.site.build
 
 # Stamps, touched last: an interrupted install starts over.
 $(VENV)/core: pyproject.toml constraints.txt
@@ -94,6 +95,11 @@ $(VENV)/demo: $(VENV)/core
 $(VENV)/dev: $(VENV)/core
 	@echo "Installing the development tools into $(VENV)"
 	@$(INSTALL) --editable '.[dev]'
+	@touch $@
+
+$(VENV)/docs: $(VENV)/dev
+	@echo "Installing MkDocs into $(VENV)"
+	@$(INSTALL) --editable '.[docs]'
 	@touch $@
 
 # Clients of other libraries for tests/server/test_clients.py, in a venv of their own: they clash with ours

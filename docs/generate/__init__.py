@@ -37,10 +37,24 @@ PARTS: tuple[Block | Fact, ...] = (
     Block("additions", ("CONTRIBUTING.md",), additions.table),
     Block("objectives", ("docs/reference/objectives.md",), objectives.table),
     Block("published", ("docs/guides/train.md",), published.table),
-    Block("kinds", ("docs/guides/evaluate.md",), kinds.table),
+    Block(
+        "kinds",
+        (
+            "docs/guides/evaluate.md",
+            "docs/reference/evaluation.md",
+        ),
+        kinds.table,
+    ),
     Block("errors", ("docs/reference/errors.md",), errors.fenced),
     Block("int8", ("docs/guides/load.md",), int8.table),
-    Block("stores", ("docs/guides/search.md",), stores.table),
+    Block(
+        "stores",
+        (
+            "docs/guides/search.md",
+            "docs/reference/stores.md",
+        ),
+        stores.table,
+    ),
     Block("tree", ("munjang/errors.py",), errors.tree, start="as one tree.\n\n", end='\n"""\n'),
     *facts.FACTS,  # last: sizes of models count their cards
 )

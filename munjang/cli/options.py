@@ -4,7 +4,7 @@ A dataclass with a field `config: str | None` also reads a TOML file whose keys 
 """
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import MISSING, Field, fields
 from types import NoneType
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
@@ -21,12 +21,22 @@ def parse(options: type[T], argv: list[str], prog: str, description: str) -> T:
 
     A wrong argument prints the usage and exits with 2, as argparse does; a wrong file raises InputError.
     """
+    stated = _from_file(options, get_type_hints(options), argv)
+    parser = parser_of(options, prog, description, stated)
+    # Intermixed: `encode a.txt -o out.npy b.txt` is what people type.
+    typed = vars(parser.parse_intermixed_args(argv))
+    taken = {_group(options, name) for name in typed} - {None}  # --query wins over the file's prompt
+    values = {name: value for name, value in stated.items() if _group(options, name) not in taken} | typed
+    return options(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
+
+
+def parser_of(options: type[Any], prog: str, description: str, stated: Collection[str] = ()) -> argparse.ArgumentParser:
+    """Return the parser of a dataclass; a file has `stated` some options, which then are not required."""
     hints = get_type_hints(options)
-    stated = _from_file(options, hints, argv)
     # No abbreviations: a script that uses --trunc would break with the next option that begins with it.
     parser = argparse.ArgumentParser(prog=prog, description=description, allow_abbrev=False)
     groups: dict[str, Any] = {}
-    for each in fields(options):  # type: ignore[arg-type]  # every caller passes a dataclass
+    for each in fields(options):
         if _is_table(hints[each.name]):
             continue
         name = each.metadata["one_of"]
@@ -34,11 +44,7 @@ def parse(options: type[T], argv: list[str], prog: str, description: str) -> T:
             groups[name] = parser.add_mutually_exclusive_group()
         target = parser if name is None else groups[name]
         target.add_argument(*_flags(each), **_settings(each, hints, each.name in stated))
-    # Intermixed: `encode a.txt -o out.npy b.txt` is what people type.
-    typed = vars(parser.parse_intermixed_args(argv))
-    taken = {_group(options, name) for name in typed} - {None}  # --query wins over the file's prompt
-    values = {name: value for name, value in stated.items() if _group(options, name) not in taken} | typed
-    return options(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
+    return parser
 
 
 def _from_file(options: type[Any], hints: Mapping[str, Any], argv: list[str]) -> dict[str, Any]:

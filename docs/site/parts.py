@@ -1,0 +1,66 @@
+"""Parts of pages that are made while the site is built; to add one: a function and a line in PARTS."""
+
+import argparse
+import inspect
+from dataclasses import fields
+from importlib import import_module
+from typing import Any
+
+from docs.site.text import escaped
+from munjang.cli import VERBS
+from munjang.cli.options import parser_of
+
+
+def commands() -> str:
+    """Return every command with its examples and options, from its own parser."""
+    return "\n\n".join(command(verb) for verb in VERBS)
+
+
+def command(verb: str) -> str:
+    """Return one command: what it does, examples, options."""
+    module = import_module(f"munjang.cli.{verb}")
+    _, _, examples = inspect.getdoc(module).partition("\n\n")  # type: ignore[union-attr]  # the documents need them
+    parser = parser_of(module.Options, f"munjang {verb}", "")
+    rows = [row(action) for action in parser._actions if not isinstance(action, argparse._HelpAction)]
+    table = ["| option | |", "|---|---|", *rows]
+    summary = f"{VERBS[verb][0].upper()}{VERBS[verb][1:]}."
+    return "\n\n".join([f"## {verb}", summary, f"```\n{examples.strip()}\n```", "\n".join(table)])
+
+
+def row(action: argparse.Action) -> str:
+    """Return the table row of one option."""
+    names = ", ".join(f"`{name}`" for name in action.option_strings) or f"`{action.metavar or action.dest}`"
+    text = (action.help or "").replace("%%", "%")
+    if action.choices:
+        text += f": {', '.join(f'`{choice}`' for choice in action.choices)}"
+    return f"| {names} | {escaped(text)} |"
+
+
+def settings(kind: type[Any]) -> str:
+    """Return a table of a dataclass whose fields have a default and a help text."""
+    lines = ["| setting | default | |", "|---|---|---|"]
+    for each in fields(kind):
+        default = "" if each.default in (None, ()) else f"`{each.default!r}`"
+        lines.append(f"| `{each.name}` | {default} | {escaped(each.metadata.get('help', ''))} |")
+    return "\n".join(lines)
+
+
+def train_settings() -> str:
+    """Return the settings of a training run."""
+    from munjang.training.config import TrainConfig
+
+    return settings(TrainConfig)
+
+
+def http() -> str:
+    """Return every route of the server with its fields, from its OpenAPI document."""
+    from docs.site.http import routes
+
+    return routes()
+
+
+PARTS = {
+    "commands": commands,
+    "train-settings": train_settings,
+    "http": http,
+}
