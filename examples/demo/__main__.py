@@ -26,6 +26,7 @@ from munjang.server.limits import AccessRules
 from munjang.server.reranker import Reranker
 from munjang.server.run import Server, address_of, bind, log_to_stderr
 from munjang.server.service import Service
+from munjang.server.views import ServedIndex
 
 PORT = 8080
 FOLDER = Path(__file__).parents[2] / ".demo"
@@ -71,7 +72,8 @@ def serve(bound: socket.socket, folder: Path, is_check: bool, opens_browser: boo
     name, model = models.bi_encoder()
     scorer = models.cross_encoder()
     index = corpus.open_index(folder, model)
-    service = Service([Embedder(name, model)], [] if scorer is None else [Reranker(*scorer)], index)
+    rerankers = [] if scorer is None else [Reranker(*scorer)]
+    service = Service([Embedder(name, model)], rerankers, [ServedIndex("demo", index)])
     outcome: list[bool] = []
 
     def started() -> None:

@@ -40,6 +40,7 @@ VERBS = {
     "export": "export a model to ONNX or to a sentence-transformers folder",
     "bench": "measure how fast a model runs on this machine",
     "serve": "serve embeddings, re-ranking and search over HTTP",
+    "keys": "make, list and revoke the keys of a server's clients",
 }
 USAGE_ERROR = 2
 INTERRUPTED = 130  # 128 + SIGINT, what a shell reports

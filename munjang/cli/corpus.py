@@ -26,7 +26,6 @@ class RunOptions:
     )
     threads: int | None = option("CPU threads (default: all cores)", default=None)
     replace: bool = option("replace existing outputs", default=False)
-    config: str | None = option("TOML file of these options; flags win", default=None, metavar="FILE")
     quiet: bool = option("print errors only", default=False)
 
 

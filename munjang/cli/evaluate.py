@@ -89,7 +89,6 @@ class Options:
     details: bool = option("print every metric (default: for one model and one file)", default=False)
     dry_run: bool = option("read the data, print what would be measured, and stop", default=False)
     quiet: bool = option("print only the table", default=False)
-    config: str | None = option("TOML file of these options; flags win", default=None)
 
 
 def run(options: Options) -> int:

@@ -60,7 +60,6 @@ class Options:
     threads: int | None = option("CPU threads (default: all cores)", default=None)
     dry_run: bool = option("read everything, print what would be done, and stop", default=False)
     replace: bool = option("replace an existing output", default=False)
-    config: str | None = option("TOML file of these options; flags win", default=None, metavar="FILE")
     quiet: bool = option("print errors only", default=False)
 
 

@@ -2,22 +2,28 @@
 
 munjang serve --index notes-index
 munjang serve --model small=path/to/model --reranker path/to/cross-encoder --index notes
+munjang serve --config munjang.toml            read again on SIGHUP, without dropping a request
 """
 
 import os
 import socket
+import sys
 import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
-from munjang.cli.options import option
+from munjang.cli.options import option, parse
 from munjang.errors import InputError, MissingExtra, TruncationWarning
 from munjang.stores import LOCATIONS
 
 if TYPE_CHECKING:
     from munjang.server.limits import AccessRules
+    from munjang.server.loading import Loader
+    from munjang.server.metrics import Metrics
+    from munjang.server.reload import Generation
     from munjang.server.service import Service
+    from munjang.server.tenants import Keyring
 
 KEY_VARIABLE = "MUNJANG_API_KEY"
 # Threads that wait for each other would spin on the cores that the event loop and the clients need: 31 to 48 short
@@ -41,13 +47,20 @@ class Options:
         metavar="NAME=PATH",
     )
     reranker: tuple[str, ...] = option("cross-encoders, given like --model", default=(), metavar="NAME=PATH")
-    index: str | None = option(f"serve this index: {LOCATIONS}", default=None)
-    index_name: str = option("name of the index at that place", default="default")
+    index: tuple[str, ...] = option(
+        f"serve these indexes, each as NAME=PLACE or just a place: {LOCATIONS}; the first answers where none is named",
+        default=(),
+        metavar="NAME=PLACE",
+    )
+    index_name: tuple[str, ...] = option(
+        "name of the index at its place; one for all, or one each", default=("default",)
+    )
     host: str = option("address to listen on", default="127.0.0.1")
     port: int = option("port to listen on; 0 picks a free one", default=8080)
     api_key_file: str | None = option(
-        f"file of API keys, one per line (or set one key in {KEY_VARIABLE})", default=None
+        f"file of API keys that may do everything, one per line (or set one key in {KEY_VARIABLE})", default=None
     )
+    keys: str | None = option("file of keys with names, scopes and limits, made by `munjang keys`", default=None)
     no_auth: bool = option("listen on a public address without a key", default=False)
     allowed_host: tuple[str, ...] = option("accept these host names too; * accepts any", default=())
     max_batch_tokens: int | None = option(
@@ -83,28 +96,51 @@ def run(options: Options) -> int:
         raise MissingExtra("fastapi and uvicorn", "server", "Serving") from None
     from munjang.server.run import bind
 
-    keys = keys_of(options)
+    keys_of(options)
     with bind(options.host, options.port) as bound:  # before the models load: report a port in use at once
-        return _serve(options, keys, bound)
+        return _serve(options, bound)
 
 
-def _serve(options: Options, keys: tuple[str, ...], bound: socket.socket) -> int:
-    from munjang.server.app import create_app
-    from munjang.server.run import address_of, log_to_stderr
+def _serve(options: Options, bound: socket.socket) -> int:
+    from munjang.server.loading import Loader
+    from munjang.server.reload import Generation, Reloadable
+    from munjang.server.run import Server, address_of, log_to_stderr
     from munjang.server.run import run as serve
 
-    service = load(options)
+    loader = Loader()
+
+    def again(old: Generation) -> Generation:
+        return generation(parse(Options, sys.argv[2:], "munjang serve", ""), loader, old)
+
+    first = generation(options, loader, None)
     warnings.simplefilter("ignore", TruncationWarning)  # clients choose to truncate; it doesn't belong in the log
     log_to_stderr(options.quiet)
-    app = create_app(service, rules_of(options, keys))
-    names = ", ".join(service.batcher.queues)
+    app = Reloadable(first, again)
+    names = ", ".join(first.service.batcher.queues)
     greeting = f"Munjang serves {names} at {address_of(bound)}"
-    serve(app, service, bound, options.drain_s, lambda: print(greeting, flush=True))
+    server = Server(app, app, options.drain_s, lambda: print(greeting, flush=True), on_hangup=app.reload)
+    serve(server, bound)
     return 0
 
 
+def generation(options: Options, loader: "Loader", old: "Generation | None") -> "Generation":
+    """Load what the options ask for; where anything about it is wrong, nothing has changed."""
+    from munjang.server.app import create_app
+    from munjang.server.metrics import Metrics
+    from munjang.server.reload import Generation
+
+    try:
+        rules = rules_of(options, old.app.rules.keyring if old else None)
+        service = load(options, loader, old.service.metrics if old else Metrics())
+    except BaseException:
+        loader.forget()
+        raise
+    loader.keep()
+    return Generation(create_app(service, rules), service)
+
+
 def keys_of(options: Options) -> tuple[str, ...]:
-    """Return the API keys; raise InputError if there are none on a public address without --no-auth."""
+    """Return the plain API keys; raise InputError if there are none on a public address without --no-auth."""
     from munjang.server.run import is_loopback
 
     keys = [os.environ[KEY_VARIABLE]] if os.environ.get(KEY_VARIABLE) else []
@@ -116,63 +152,45 @@ def keys_of(options: Options) -> tuple[str, ...]:
         if not lines:
             raise InputError(f"{options.api_key_file} contains no key.")
         keys += lines
-    if not keys and not options.no_auth and not is_loopback(options.host):
+    if not keys and options.keys is None and not options.no_auth and not is_loopback(options.host):
         raise InputError(
-            f"Anyone who reaches {options.host} could use this server: give --api-key-file or {KEY_VARIABLE}, "
+            f"Anyone who reaches {options.host} could use this server: give --keys, --api-key-file or {KEY_VARIABLE}, "
             "or --no-auth if that is intended."
         )
     return () if options.no_auth else tuple(keys)
 
 
-def rules_of(options: Options, keys: tuple[str, ...]) -> "AccessRules":
-    """Return the rules for incoming requests: keys, hosts, body size."""
+def rules_of(options: Options, before: "Keyring | None" = None) -> "AccessRules":
+    """Return the rules for incoming requests: keys, hosts, body size. `before`: whose counts go on."""
     from munjang.server.limits import AccessRules
+    from munjang.server.tenants import Keyring
+
+    keyring = Keyring(keys_of(options), None if options.no_auth else options.keys)
+    if before is not None:
+        keyring.used = before.used
 
     hosts = (*AccessRules().hosts, options.host.lower(), *(name.lower() for name in options.allowed_host))
-    return AccessRules(keys, () if "*" in hosts else hosts, options.max_body_bytes)
+    return AccessRules(keyring, () if "*" in hosts else hosts, options.max_body_bytes)
 
 
-def load(options: Options) -> "Service":
-    """Load models, re-rankers and the index; the two bundled models if none is named."""
+def load(options: Options, loader: "Loader", metrics: "Metrics") -> "Service":
+    """Load models, re-rankers and indexes; the two bundled models if none is named."""
     from munjang import checkpoint
-    from munjang.bi_encoder import BiEncoder
-    from munjang.cross_encoder import CrossEncoder
     from munjang.server.embedder import Embedder
     from munjang.server.limits import QueueLimits, RequestLimits
-    from munjang.server.reranker import Reranker
+    from munjang.server.loading import Where
     from munjang.server.service import Service
 
     if not (options.model or options.reranker or options.index):
         options = replace(options, model=(checkpoint.default("bi"),), reranker=(checkpoint.default("cross"),))
-    where: dict[str, Any] = {"device": options.device, "dtype": options.dtype, "threads": options.threads}
-    dimensions = options.dimensions or None
-    models = [(name, BiEncoder.load(path, **where)) for name, path in map(named, options.model)]
-    index = None
-    if options.index is not None:
-        from munjang.index import Index
-
-        index = Index.open(options.index, models[0][1] if models else None, options.index_name, device=options.device)
-        if not models:
-            models = [(Path(index.model.model.folder).name, index.model)]
-    embedders = [Embedder(name, model, dimensions) for name, model in models]
-    rerankers = [Reranker(name, CrossEncoder.load(path, **where)) for name, path in map(named, options.reranker)]
+    where = Where(options.device, options.dtype, options.threads)
+    models = loader.embedders(options.model, where)
+    indexes = loader.indexes(options.index, options.index_name, models, where)
+    embedders = [Embedder(name, model, options.dimensions or None) for name, model in models]
+    rerankers = loader.rerankers(options.reranker, where)
     on_gpu = any(model.device.type == "cuda" for _, model in models)
     cpu = max(CPU_BATCH_TOKENS, BATCH_TOKENS_PER_CORE * (os.cpu_count() or 1))
     budget = options.max_batch_tokens or (GPU_BATCH_TOKENS if on_gpu else cpu)
     limits = QueueLimits(budget, options.max_queue, options.max_wait_ms)
     sizes = RequestLimits(options.max_texts, options.max_text_chars)
-    return Service(embedders, rerankers, index, limits, sizes, options.workers)
-
-
-def named(given: str) -> tuple[str, str]:
-    """Split NAME=PATH; a path alone is named by its last part.
-
-    >>> named("small=models/ko-en"), named("models/ko-en")
-    (('small', 'models/ko-en'), ('ko-en', 'models/ko-en'))
-    """
-    name, sign, path = given.partition("=")
-    if sign and name and path and "/" not in name:
-        return name, path
-    if not given or given.startswith("=") or (sign and not path):
-        raise InputError(f"A model is given as NAME=PATH or as a path, not {given!r}.")
-    return Path(given).resolve().name, given
+    return Service(embedders, rerankers, indexes, limits, sizes, options.workers, metrics)

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
 
-from munjang.cli.options import checked, option
+from munjang.cli.configuration import checked
+from munjang.cli.options import option
 from munjang.errors import InputError, unknown
 from munjang.training.config import TrainConfig
 
@@ -71,7 +72,6 @@ class Options(TrainConfig):
     num_labels: int | None = option("outputs of a new cross-encoder (default: from the data)", default=None)
     pooling: str | None = option("cls, mean or max, instead of the model's own", default=None)
     dry_run: bool = option("read and check everything, print what would be done, and exit", default=False)
-    config: str | None = option("TOML file of these settings; flags win", default=None)
     datasets: tuple[dict, ...] = option(  # type: ignore[type-arg]  # tables are checked in `datasets_of`
         "several datasets, each with its objective, as [[datasets]] of the file", default=()
     )

@@ -21,6 +21,7 @@ KINDS = {
     "invalid": Kind(400, 422, "invalid_request_error", "Validation"),
     "unauthorized": Kind(401, 401, "authentication_error", "Unauthorized"),
     "host": Kind(403, 403, "permission_error", "Forbidden"),
+    "forbidden": Kind(403, 403, "permission_error", "Forbidden"),
     "not_found": Kind(404, 404, "invalid_request_error", "NotFound"),
     "method": Kind(405, 405, "invalid_request_error", "Validation"),
     "slow": Kind(408, 408, "invalid_request_error", "Validation"),

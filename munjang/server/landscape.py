@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from munjang.index import Index
+from munjang.server.views import View
 from munjang.tasks.terms_of_groups import STOP_WORDS
 from munjang.types import Array, Floats, Ints, Value
 from munjang.vectors.kmeans import kmeans
@@ -18,6 +18,7 @@ from munjang.vectors.similarity import unit
 
 SCAN_ROWS = 2000
 MAX_SCANNED = 20_000  # passages that are read, so that a large corpus holds nobody up
+MAX_PASSED = 200_000  # passages that are read where most are another key's
 MAX_POINTS = 1500  # of those, evenly: what a browser draws without effort
 MAX_CLUSTERS = 12  # colours that people tell apart
 MAX_SHOWN_CHARS, MAX_FIELDS = 160, 16  # of a passage and each field of it
@@ -69,22 +70,26 @@ class Landscape:
     num_passages: int
 
 
-def sample(index: Index) -> Sample:
-    """Choose at most MAX_POINTS of the first MAX_SCANNED passages, evenly."""
+def sample(view: View) -> Sample:
+    """Choose at most MAX_POINTS of the first MAX_SCANNED passages that a key sees, evenly."""
+    index = view.index
     vectors: list[Array] = []
     passages: list[tuple[str, str, str, Any]] = []
-    for rows in islice(index.scan(SCAN_ROWS), MAX_SCANNED // SCAN_ROWS):
+    for rows in islice(index.scan(SCAN_ROWS), MAX_PASSED // SCAN_ROWS):
         full = rows.vectors if rows.full_vectors is None else rows.full_vectors
         assert full is not None  # scan gives vectors
-        vectors.append(full)
-        passages += zip(rows.ids, rows.document_ids, rows.texts, rows.metadata, strict=True)
+        seen = [row for row, metadata in enumerate(rows.metadata) if view.sees(metadata)]
+        vectors.append(full[seen])
+        passages += [(rows.ids[row], rows.document_ids[row], rows.texts[row], rows.metadata[row]) for row in seen]
+        if len(passages) >= MAX_SCANNED:
+            break
     if not passages:
         return Sample(np.zeros((0, index.store.schema.dimension), np.float32), [], 0)
     keep = np.unique(np.linspace(0, len(passages) - 1, min(len(passages), MAX_POINTS)).astype(int))
     vectors_ND = np.concatenate(vectors)[keep].astype(np.float32)
     if index.store.schema.metric == "cosine":  # whose length says nothing
         vectors_ND = unit(vectors_ND)
-    return Sample(vectors_ND, [passages[at] for at in keep], index.count())
+    return Sample(vectors_ND, [passages[at] for at in keep], view.count())
 
 
 def draw(sample: Sample) -> Landscape:

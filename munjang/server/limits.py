@@ -1,12 +1,12 @@
 """All limits of the server: who may come in, how large a request may be, how much may wait for a model."""
 
-import hmac
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from munjang.errors import InputError
 from munjang.server.errors import Refused
+from munjang.server.tenants import Keyring
 
 if TYPE_CHECKING:
     from starlette.types import Scope
@@ -17,9 +17,9 @@ PAGE, PAGE_FILES = "/", "/page/"  # without a key, which is typed in there; they
 
 @dataclass(frozen=True)
 class AccessRules:
-    """Bounds of a connection: keys, hosts and the size of a body. No keys: everyone; no hosts: any name."""
+    """Bounds of a connection: keys, hosts and the size of a body. No hosts: any name."""
 
-    keys: tuple[str, ...] = ()
+    keyring: Keyring = field(default_factory=Keyring)
     hosts: tuple[str, ...] = ("127.0.0.1", "localhost", "::1")
     max_body_bytes: int = 2_000_000
     body_timeout_s: float = 30.0
@@ -35,20 +35,12 @@ class AccessRules:
         if self.hosts and host_name(headers.get("host", "")) not in self.hosts:
             raise Refused("host", "This server isn't known by that name; add the name with --allowed-host.")
         is_page = scope["method"] in ("GET", "HEAD") and (scope["path"] == PAGE or scope["path"].startswith(PAGE_FILES))
-        if self.keys and not is_page and not self.is_known(headers.get("authorization", "")):
-            message = "Wrong or missing API key; send it as the header 'Authorization: Bearer KEY'."
-            raise Refused("unauthorized", message, code="invalid_api_key")
+        if not is_page:
+            key = self.keyring.admit(headers.get("authorization", ""), scope["method"], scope["path"])
+            scope.setdefault("state", {})["key"] = key
         length = headers.get("content-length", "")
         if length.isdigit() and int(length) > self.max_body_bytes:
             raise self.too_large()
-
-    def is_known(self, header: str) -> bool:
-        """Tell whether the header holds one of the keys, in the same time for every wrong one."""
-        scheme, _, sent = header.partition(" ")
-        is_equal = False
-        for key in self.keys:
-            is_equal |= hmac.compare_digest(sent.strip().encode(), key.encode())
-        return is_equal and scheme.lower() == "bearer"
 
     def too_large(self) -> Refused:
         """Return the error for a body above the limit."""

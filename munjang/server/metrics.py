@@ -17,6 +17,8 @@ NAMES: dict[str, tuple[str, str, tuple[float, ...]]] = {
     "te_batch_next_size": ("histogram", "Texts and pairs of a batch.", SIZE_BUCKETS),
     "te_batch_next_tokens": ("histogram", "Tokens of a batch.", SIZE_BUCKETS),
     "te_request_inference_duration": ("histogram", "Seconds of computing a batch.", SECONDS_BUCKETS),
+    "munjang_key_requests": ("counter", "Requests, by the name of their key and by status.", ()),
+    "munjang_key_tokens": ("counter", "Tokens that were read, by the name of the key.", ()),
     "te_queue_size": ("gauge", "Requests that wait or are computed, by model.", ()),
 }
 Labels = tuple[tuple[str, str], ...]

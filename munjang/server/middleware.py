@@ -67,6 +67,7 @@ class Middleware:
         finally:
             self.num_requests -= 1
             self.num_held_bytes -= len(body)
+            self._count_key(scope, facts, status)
             self._record(id, scope, status, time.monotonic() - started_s, facts)
 
     async def _read(self, receive: Receive, body: bytearray) -> None:
@@ -84,6 +85,17 @@ class Middleware:
                 raise Refused("overloaded", "Too many large requests at once; try again in 1 s.", retry_s=1)
             if not message.get("more_body", False):
                 return
+
+    def _count_key(self, scope: Scope, facts: dict[str, Any], status: int) -> None:
+        """Count what a key has used; a server without keys has nobody to tell apart."""
+        key = scope["state"].get("key")
+        if key is None or self.rules.keyring.is_open:
+            return
+        num_tokens = facts.get("tokens", 0)
+        self.rules.keyring.record(key, num_tokens)
+        self.metrics.count("munjang_key_requests", key=key.name, status=str(status))
+        self.metrics.count("munjang_key_tokens", num_tokens, key=key.name)
+        facts["key"] = key.name
 
     def _record(self, id: str, scope: Scope, status: int, seconds: float, facts: dict[str, Any]) -> None:
         # the route's pattern: a path or its query may hold a text

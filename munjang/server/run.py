@@ -10,14 +10,15 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from ipaddress import ip_address
+from typing import Protocol
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from munjang.errors import InputError
 from munjang.server.connections import Connections
 from munjang.server.limits import ConnectionLimits
-from munjang.server.middleware import LOG, Middleware
-from munjang.server.service import Service
+from munjang.server.middleware import LOG
 
 MAX_BACKLOG = 2048  # connections that wait to be accepted
 
@@ -53,16 +54,23 @@ def address_of(bound: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
+class HasReadiness(Protocol):
+    """A service, or what stands for the one that is current."""
+
+    is_ready: bool
+
+
 class Server(uvicorn.Server):
-    """uvicorn that says when it is ready, and ends with success when it is asked to."""
+    """uvicorn that says when it is ready, reloads on SIGHUP, and ends with success when it is asked to."""
 
     def __init__(
         self,
-        app: Middleware,
-        service: Service,
+        app: ASGIApp,
+        service: HasReadiness,
         drain_s: int,
         on_start: Callable[[], None],
         limits: ConnectionLimits | None = None,
+        on_hangup: Callable[[], None] | None = None,
     ) -> None:
         connections = Connections(limits or ConnectionLimits())
         super().__init__(
@@ -78,11 +86,13 @@ class Server(uvicorn.Server):
                 timeout_graceful_shutdown=drain_s,
             )
         )
-        self.service, self.on_start = service, on_start
+        self.service, self.on_start, self.on_hangup = service, on_start, on_hangup
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, then say so."""
         await super().startup(sockets)
+        if self.on_hangup is not None:
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self.on_hangup)
         if self.started:
             self.on_start()
 
@@ -105,16 +115,8 @@ class Server(uvicorn.Server):
                 signal.signal(number, handler)
 
 
-def run(
-    app: Middleware,
-    service: Service,
-    bound: socket.socket,
-    drain_s: int,
-    on_start: Callable[[], None],
-    limits: ConnectionLimits | None = None,
-) -> None:
+def run(server: Server, bound: socket.socket) -> None:
     """Serve until a signal comes."""
-    server = Server(app, service, drain_s, on_start, limits)
     asyncio.run(server.serve(sockets=[bound]))
 
 

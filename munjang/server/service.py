@@ -2,14 +2,12 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from fastapi import Request
 
 from munjang.errors import InputError, MunjangError
-from munjang.index import Index
 from munjang.server.batcher import Batcher
 from munjang.server.embedder import Embedder, Embedding, Inputs
 from munjang.server.errors import ClientGone, Refused
@@ -17,6 +15,8 @@ from munjang.server.limits import QueueLimits, RequestLimits
 from munjang.server.metrics import Metrics
 from munjang.server.model_queue import ModelQueue, Payload, Slice
 from munjang.server.reranker import Reranker, Scoring
+from munjang.server.tenants import Key
+from munjang.server.views import ServedIndex, View
 from munjang.types import Floats
 
 T = TypeVar("T")
@@ -28,24 +28,27 @@ class Service:
 
     embedders: Sequence[Embedder] = ()
     rerankers: Sequence[Reranker] = ()
-    index: Index | None = None  # of one of the embedders
+    indexes: Sequence[ServedIndex] = ()  # each of one of the embedders
     queue_limits: QueueLimits = field(default_factory=QueueLimits)
     request_limits: RequestLimits = field(default_factory=RequestLimits)
     workers: int = 1
+    metrics: Metrics = field(default_factory=Metrics)  # which go on when another service takes over
     is_ready: bool = False
-    num_writes: int = 0  # to the index through this server: a map that was drawn before is outdated
 
     def __post_init__(self) -> None:
         if not self.embedders and not self.rerankers:
             raise InputError("Nothing to serve: give at least one model, re-ranker or index.")
-        if self.index is not None and not any(embedder.model is self.index.model for embedder in self.embedders):
-            raise InputError("The index needs its own model among the embedding models.")
-        self.metrics, self.batcher = Metrics(), Batcher(self.workers)
+        names = [served.name for served in self.indexes]
+        for served in self.indexes:
+            if not any(embedder.model is served.index.model for embedder in self.embedders):
+                raise InputError("The index needs its own model among the embedding models.")
+            if names.count(served.name) > 1:
+                raise InputError(f"Two indexes are called {served.name!r}; give each a name of its own.")
+        self.batcher = Batcher(self.workers)
         self.batcher.on_batch = self._count
         models: list[Embedder | Reranker] = [*self.embedders, *self.rerankers]
         for model in models:
             self.batcher.add(ModelQueue(model.name, model.compute, self.queue_limits, num_at_once=model.num_at_once))
-        self._index_thread = ThreadPoolExecutor(1, "munjang-index")  # one writer, and stores need no locks
 
     def embedder(self, name: str | None) -> Embedder:
         """Return the bi-encoder of this name."""
@@ -101,23 +104,32 @@ class Service:
         except Exception as error:
             raise Refused("model", f"{name} failed on this request; the server's log has more.") from error
 
-    def require_index(self) -> Index:
-        """Return the index; a server may have none."""
-        if self.index is None:
-            raise Refused("not_found", "This server has no index; start it with --index.")
-        return self.index
+    def view(self, request: Request, name: str | None) -> View:
+        """Return what the request's key sees of an index: the one of this name, or the first that it may use."""
+        key: Key = request.state.key
+        by_name = {served.name: served for served in self.visible_indexes(key)}
+        if not by_name:
+            whose = " for this key" if key.indexes else "; start it with --index"
+            raise Refused("not_found", f"This server has no index{whose}.")
+        if name is not None and name not in by_name:
+            message = f"This server has no index of that name for you; choose from {', '.join(by_name)}."
+            raise Refused("not_found", message, param="index")
+        return View(next(iter(by_name.values())) if name is None else by_name[name], key)
 
-    async def with_index(self, function: Callable[[], T]) -> T:
-        """Run a function of the index in the index's thread."""
-        return await asyncio.get_running_loop().run_in_executor(self._index_thread, function)
+    def visible_indexes(self, key: Key) -> list[ServedIndex]:
+        """Return the indexes that a key may use."""
+        return [served for served in self.indexes if not key.indexes or served.name in key.indexes]
+
+    def model_of(self, served: ServedIndex) -> Embedder:
+        """Return the model of an index."""
+        return next(embedder for embedder in self.embedders if embedder.model is served.index.model)
 
     async def close(self) -> None:
         """Finish the requests that are here, then close."""
         self.is_ready = False
         await self.batcher.drain()
-        self._index_thread.shutdown()
-        if self.index is not None:
-            self.index.close()
+        for served in self.indexes:
+            served.close()
 
     def _count(self, queue: ModelQueue, batch: Sequence[Slice], seconds: float) -> None:
         num_units = sum(part.end - part.start for part in batch)
@@ -139,7 +151,8 @@ class Usage:
 
     def note(self, request: Request) -> None:
         """Tell the log, and the header of the answer."""
-        request.state.facts |= {"model": self.model, "texts": self.num_texts, "tokens": self.num_tokens}
+        before = request.state.facts.get("tokens", 0)  # of a search: the query's, then the re-ranker's
+        request.state.facts |= {"model": self.model, "texts": self.num_texts, "tokens": before + self.num_tokens}
         if self.cut_rows:
             request.state.facts["cut"] = len(self.cut_rows)
             request.state.cut_rows = self.cut_rows

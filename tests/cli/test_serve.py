@@ -13,11 +13,16 @@ from pathlib import Path
 import pytest
 
 from munjang.cli import main
-from munjang.cli.serve import CPU_BATCH_TOKENS, KEY_VARIABLE, WAIT_POLICY, Options, keys_of, load, named, rules_of
+from munjang.cli.serve import CPU_BATCH_TOKENS, KEY_VARIABLE, WAIT_POLICY, Options, keys_of, load, rules_of
 from munjang.errors import InputError
 
 pytest.importorskip("fastapi")
-httpx = pytest.importorskip("httpx")
+pytest.importorskip("httpx")
+import httpx
+
+from munjang.server.loading import Loader, named
+from munjang.server.metrics import Metrics
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -50,9 +55,9 @@ def test_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_hosts() -> None:
-    options = Options(host="10.0.0.7", allowed_host=("Search.Example",))
-    assert {"10.0.0.7", "search.example", "localhost"} <= set(rules_of(options, ()).hosts)
-    assert rules_of(Options(allowed_host=("*",)), ()).hosts == ()
+    options = Options(host="10.0.0.7", no_auth=True, allowed_host=("Search.Example",))
+    assert {"10.0.0.7", "search.example", "localhost"} <= set(rules_of(options).hosts)
+    assert rules_of(Options(allowed_host=("*",))).hosts == ()
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.0.1", "some.name"])
@@ -68,7 +73,7 @@ def test_what_can_be_wrong(
     assert "No model is bundled here" in failed(capsys, "--port", "0")
     assert "contains no key" in failed(capsys, "--api-key-file", str(tmp_path / "empty"), *model, "x=y")
     assert "no folder" in failed(capsys, *model, f"x={tmp_path}/nothing")
-    assert "NAME=PATH" in failed(capsys, *model, "x=")
+    assert "NAME=PLACE" in failed(capsys, *model, "x=")
     assert "Two models are called 'x'" in failed(capsys, *model, f"x={tiny_bert}", f"x={tiny_bert}")
     assert "max_queue must be at least 1" in failed(capsys, *model, f"x={tiny_bert}", "--max-queue", "0")
     assert "can't be cut to 1000" in failed(capsys, *model, f"x={tiny_bert}", "--dimensions", "1000")
@@ -100,9 +105,10 @@ def test_loading(tiny_bert: Path, tmp_path: Path) -> None:
     """An index takes the first model; an index alone brings its own, by the name of its folder."""
     where = {"device": "cpu", "threads": 1}
     both = (f"one={tiny_bert}", f"two={tiny_bert}")
-    service = load(Options(model=both, index="memory:", dimensions=(8,), max_queue=3, **where))
+    options = Options(model=both, index=("memory:",), dimensions=(8,), max_queue=3, **where)
+    service = load(options, Loader(), Metrics())
     assert list(service.batcher.queues) == ["one", "two"]
-    assert service.index.model is service.embedders[0].model
+    assert service.indexes[0].index.model is service.embedders[0].model
     assert service.embedders[1].dimensions == (8,)
     assert (service.queue_limits.max_batch_tokens, service.queue_limits.max_queue) == (CPU_BATCH_TOKENS, 3)
     pytest.importorskip("lancedb")
@@ -110,9 +116,9 @@ def test_loading(tiny_bert: Path, tmp_path: Path) -> None:
 
     with Index.open(tmp_path / "notes", tiny_bert, device="cpu") as index:
         index.add(["hello world"])
-    alone = load(Options(index=str(tmp_path / "notes"), **where))
+    alone = load(Options(index=(str(tmp_path / "notes"),), **where), Loader(), Metrics())
     assert list(alone.batcher.queues) == [tiny_bert.name]
-    assert alone.index.count() == 1
+    assert (alone.indexes[0].name, alone.indexes[0].index.count()) == ("notes", 1)
 
 
 def test_sigterm_during_work(tiny_bert: Path, make: Callable[..., Path], tmp_path: Path) -> None:

@@ -7,6 +7,8 @@ from munjang.bi_encoder import BiEncoder
 from munjang.index import Index
 from munjang.server import landscape
 from munjang.server.landscape import Sample, by_size, draw, project, sample, shared, telling, words_of
+from munjang.server.tenants import EVERYONE
+from munjang.server.views import ServedIndex, View
 from tests.texts import ENGLISH
 
 TEXTS = [*dict.fromkeys(ENGLISH)][:40]
@@ -53,16 +55,17 @@ def test_metadata_that_a_cluster_shares() -> None:
 
 def test_draw_is_bounded_and_the_same_twice(model: BiEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
     index = Index.open("memory:", model)
-    assert draw(sample(index)) == landscape.Landscape([], [], 0)
+    view = View(ServedIndex("default", index), EVERYONE)
+    assert draw(sample(view)) == landscape.Landscape([], [], 0)
     index.add(TEXTS, metadata=[{"year": 2000 + n} for n in range(len(TEXTS))])
-    whole = draw(sample(index))
+    whole = draw(sample(view))
     assert sorted(point.text for point in whole.points) == sorted(TEXTS)
     assert sum(cluster.size for cluster in whole.clusters) == len(TEXTS)
     assert all(-1 <= place <= 1 for point in whole.points for place in (point.x, point.y))
     assert [cluster.size for cluster in whole.clusters] == sorted((each.size for each in whole.clusters), reverse=True)
-    assert draw(sample(index)) == whole
+    assert draw(sample(view)) == whole
     monkeypatch.setattr(landscape, "MAX_POINTS", 7)
-    part = draw(sample(index))
+    part = draw(sample(view))
     assert (len(part.points), part.num_passages) == (7, len(TEXTS))
     assert {point.text for point in part.points} < set(TEXTS)
 

@@ -17,6 +17,7 @@ pytest.importorskip("httpx")
 from munjang.server.limits import AccessRules, host_name
 from munjang.server.middleware import LOG
 from munjang.server.service import Service
+from munjang.server.tenants import Keyring
 from tests.server.running import Running, Watched, running
 
 KEY = {"authorization": "Bearer the-key"}
@@ -25,7 +26,7 @@ KEY = {"authorization": "Bearer the-key"}
 @pytest.fixture(scope="module")
 def locked(model: BiEncoder) -> Iterator[Running]:
     """A server with two keys and small bodies."""
-    rules = AccessRules(keys=("old-key", "the-key"), max_body_bytes=1000)
+    rules = AccessRules(Keyring(["old-key", "the-key"]), max_body_bytes=1000)
     with running(Service([Watched("tiny", model)]), rules) as started:
         yield started
 

@@ -7,11 +7,10 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Request
 from pydantic import Field
 
-from munjang.index import Index
-from munjang.index.documents import document_id
 from munjang.server.bodies import FirstError, OwnBody, Text, Texts, new_router
 from munjang.server.errors import Refused
-from munjang.server.service import Service
+from munjang.server.service import Service, Usage
+from munjang.server.views import View
 
 WRITE_DOCUMENTS = 32  # written at once, before others get their turn at the index
 
@@ -28,12 +27,14 @@ class Documents(OwnBody):
     """POST /documents: those with a known id replace that document."""
 
     documents: Annotated[list[Document], FirstError()]
+    index: Text | None = None
 
 
 class DocumentIds(OwnBody):
     """DELETE /documents."""
 
     ids: Texts
+    index: Text | None = None
 
 
 def routes(service: Service) -> APIRouter:
@@ -42,48 +43,45 @@ def routes(service: Service) -> APIRouter:
 
     @router.post("/documents")
     async def add(request: Request, body: Documents) -> dict[str, Any]:
-        index, documents = service.require_index(), body.documents
+        view, documents = service.view(request, body.index), body.documents
         service.request_limits.check([document.text for document in documents], "documents")
         ids: list[str] = []
         for start in range(0, len(documents), WRITE_DOCUMENTS):
-            ids += await service.with_index(partial(_write, index, documents[start : start + WRITE_DOCUMENTS]))
-            service.num_writes += 1
-        request.state.facts |= {"texts": len(documents)}
+            written, num_tokens = await view.run(partial(_write, view, documents[start : start + WRITE_DOCUMENTS]))
+            ids += written
+            Usage(service.model_of(view.served).name, len(ids), num_tokens, ()).note(request)
         return {"ids": ids}
 
     @router.delete("/documents")
-    async def delete(body: DocumentIds) -> dict[str, Any]:
-        index = service.require_index()
+    async def delete(request: Request, body: DocumentIds) -> dict[str, Any]:
+        view = service.view(request, body.index)
         service.request_limits.check(body.ids, "ids")
-        deleted = await service.with_index(lambda: index.delete(body.ids))
-        service.num_writes += 1
-        return {"deleted": deleted}
+        return {"deleted": await view.run(partial(view.delete, body.ids))}
 
     @router.delete("/documents/{id:path}")
-    async def delete_one(id: str) -> dict[str, Any]:
-        index = service.require_index()
-        if not await service.with_index(lambda: index.delete([id])):
+    async def delete_one(request: Request, id: str, index: str | None = None) -> dict[str, Any]:
+        view = service.view(request, index)
+        if not await view.run(partial(view.delete, [id])):
             raise Refused("not_found", "The index has no such document.")
-        service.num_writes += 1
         return {"deleted": 1}
 
     @router.get("/documents")
-    async def described(id: str | None = None) -> dict[str, Any]:
+    async def described(request: Request, id: str | None = None, index: str | None = None) -> dict[str, Any]:
         """Describe the index, or one document of it: clients turn the path of an id such as `a/../b` into `b`."""
         if id is not None:
-            return await document(id)
-        index = service.require_index()
+            return await document(request, id, index)
+        view = service.view(request, index)
 
         def facts() -> dict[str, Any]:
-            known = index.info()
-            return {"passages": index.count(), "fields": dict(index.store.schema.fields), "metric": known["metric"]}
+            known, fields = view.index.info(), dict(view.index.store.schema.fields)
+            return {"passages": view.count(), "fields": fields, "metric": known["metric"]}
 
-        return await service.with_index(facts)
+        return await view.run(facts)
 
     @router.get("/documents/{id:path}")
-    async def document(id: str) -> dict[str, Any]:
-        index = service.require_index()
-        passages = await service.with_index(lambda: index.get(index.store.passages([id]).get(id, [])))
+    async def document(request: Request, id: str, index: str | None = None) -> dict[str, Any]:
+        view = service.view(request, index)
+        passages = await view.run(partial(view.passages, id))
         if not passages:
             raise Refused("not_found", "The index has no such document.")
         shown = [{name: getattr(passage, name) for name in ("id", "text", "start", "end")} for passage in passages]
@@ -92,10 +90,7 @@ def routes(service: Service) -> APIRouter:
     return router
 
 
-def _write(index: Index, documents: Sequence[Document]) -> list[str]:
-    """Upsert documents; those without an id get a hash of their content, and equal ones of these are one."""
-    ids = [each.id or document_id(each.text, each.metadata) for each in documents]
-    rows = [row for row, each in enumerate(documents) if each.id is not None or ids.index(ids[row]) == row]
-    texts, metadata = [documents[row].text for row in rows], [documents[row].metadata for row in rows]
-    index.upsert(texts, [ids[row] for row in rows], metadata, progress=False)
-    return ids
+def _write(view: View, documents: Sequence[Document]) -> tuple[list[str], int]:
+    """Upsert documents; return their ids and how many tokens were read."""
+    texts, ids = [each.text for each in documents], [each.id for each in documents]
+    return view.write(texts, ids, [each.metadata for each in documents]), view.num_tokens(texts)

@@ -1,6 +1,7 @@
 """Our route POST /search."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Request, Response
@@ -20,7 +21,7 @@ class Search(OwnBody):
 
     `rerank_weight`: its weight in the final order, 0 to 1, the retrieval has the rest; left out, what the re-ranker's
     folder states, or 1. `by`: words, dense or both; left out, all that the index has. `weights`: of each way.
-    `min_score`: the lowest relevance, in an index that is calibrated.
+    `min_score`: the lowest relevance, in an index that is calibrated. `index`: its name, where there are several.
     """
 
     query: Text
@@ -35,6 +36,7 @@ class Search(OwnBody):
     fusion: Literal["scores", "ranks"] = "scores"
     diversity: Annotated[float, Field(ge=0, le=1)] = 0.0
     min_score: Annotated[float, Field(ge=0, le=1)] | None = None
+    index: Text | None = None
 
 
 def routes(service: Service) -> APIRouter:
@@ -43,28 +45,30 @@ def routes(service: Service) -> APIRouter:
 
     @router.post("/search")
     async def search(request: Request, body: Search) -> Response:
-        hits = await while_connected(request, find(service, body))
+        hits = await while_connected(request, find(service, request, body))
         request.state.facts |= {"hits": len(hits)}
         return Response(to_json({"hits": [hit.as_dict() for hit in hits]}), media_type="application/json")
 
     return router
 
 
-async def find(service: Service, body: Search) -> list[Hit]:
+async def find(service: Service, request: Request, body: Search) -> list[Hit]:
     """Search as `Index.search` does, but let the batcher compute the query's vector and the re-ranker's pairs."""
-    index = service.require_index()
+    view = service.view(request, body.index)
     if body.rerank is False and body.rerank_weight is not None:
         raise Refused("invalid", "rerank_weight is the weight of a re-ranker; name it with rerank.")
-    embedder = next(embedder for embedder in service.embedders if embedder.model is index.model)
-    vectors, _ = await service.embed(embedder, [body.query], Embedding(role="query"), "query")
+    embedder = service.model_of(view.served)
+    vectors, usage = await service.embed(embedder, [body.query], Embedding(role="query"), "query")
+    usage.note(request)
     asked = (body.query, body.k, body.candidates, body.where, vectors)
     names = ("group", "by", "weights", "fusion", "diversity", "min_score")
     options: RetrieveOptions = {name: getattr(body, name) for name in names}  # type: ignore[assignment]
-    found = await service.with_index(lambda: index.retrieve(*asked, **options))
+    found = await view.run(partial(view.retrieve, *asked, **options))
     [hits], reranking, logits = found.hits, None, None
     if body.rerank is not False and hits:
         reranker = service.reranker(None if body.rerank is True else body.rerank)
         reranking = replace(reranker.reranking, weight=body.rerank_weight)
-        logits, _ = await service.score(reranker, body.query, [hit.text for hit in hits], "candidates")
-    finished: list[Hit] = index.finish(found, reranking, None if logits is None else [logits])
+        logits, usage = await service.score(reranker, body.query, [hit.text for hit in hits], "candidates")
+        usage.note(request)
+    finished: list[Hit] = view.index.finish(found, reranking, None if logits is None else [logits])
     return finished

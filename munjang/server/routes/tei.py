@@ -21,6 +21,7 @@ from munjang.server.routes import cohere, openai
 from munjang.server.routes.cohere import CohereRerank
 from munjang.server.routes.openai import OpenAIEmbeddings
 from munjang.server.service import Service, while_connected
+from munjang.server.tenants import Key
 from munjang.vectors.similarity import SIMILARITIES
 
 LEFT = ("Left", "left")  # keep the end of a text that is too long
@@ -121,8 +122,8 @@ def routes(service: Service) -> APIRouter:
         return await ANSWERS[type(body)](service, request, body)
 
     @router.get("/info")
-    async def info() -> dict[str, Any]:
-        return described(service)
+    async def info(request: Request) -> dict[str, Any]:
+        return described(service, request.state.key)
 
     @router.get("/ping")
     @router.get("/health")
@@ -192,7 +193,7 @@ ANSWERS: dict[type[ForeignBody], Callable[[Service, Request, Any], Awaitable[Res
 }
 
 
-def described(service: Service) -> dict[str, Any]:
+def described(service: Service, key: Key) -> dict[str, Any]:
     """Describe what is served: TEI's fields for the first model, and all models by name."""
     models: dict[str, Any] = {}
     for embedder in service.embedders:
@@ -210,7 +211,7 @@ def described(service: Service) -> dict[str, Any]:
         scorer = reranker.scorer
         dtype = str(scorer.dtype).removeprefix("torch.")
         models[reranker.name] = {"kind": "reranker", "max_input_length": scorer.max_length, "dtype": dtype}
-    first = next(iter(models))
+    first, indexes = next(iter(models)), [served.name for served in service.visible_indexes(key)]
     return {
         "model_id": first,
         "model_dtype": models[first]["dtype"],
@@ -222,5 +223,6 @@ def described(service: Service) -> dict[str, Any]:
         "auto_truncate": True,
         "version": __version__,
         "models": models,
-        "has_index": service.index is not None,
+        "has_index": bool(indexes),
+        "indexes": indexes,
     }

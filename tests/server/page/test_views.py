@@ -8,6 +8,7 @@ from munjang.bi_encoder import BiEncoder
 
 pytest.importorskip("fastapi")
 from munjang.server.limits import AccessRules
+from munjang.server.tenants import Keyring
 from tests.server.page.visiting import PHONE, TEXTS, Visit, number_becomes, searched, service, texts, width_beyond
 from tests.server.running import Running, running
 
@@ -151,7 +152,7 @@ def test_a_phone_needs_no_sideways_scrolling(locale: str, site: Running, visit: 
 
 
 def test_key_is_asked_for(model: BiEncoder, visit: Visit) -> None:
-    with running(service(model), AccessRules(keys=("the-key",))) as locked:
+    with running(service(model), AccessRules(Keyring(["the-key"]))) as locked:
         page = visit(locked.url)
         for key in ("wrong", "the-key"):
             page.wait_for_selector("#locked[open]")

@@ -18,6 +18,7 @@ from munjang.index import Index
 from munjang.server.embedder import Embedder
 from munjang.server.reranker import Reranker
 from munjang.server.service import Service
+from munjang.server.views import ServedIndex
 
 WORDS = ["sea", "mountain", "river", "money", "court", "bread", "music", "train", "doctor", "forest"]
 TEXTS = [f"The {a} and the {b}" for a in WORDS for b in WORDS[:4] if a != b]
@@ -30,7 +31,8 @@ def service(model: BiEncoder, scorer: CrossEncoder | None = None, with_index: bo
     if index is not None:
         metadata = [{"lang": "en" if n % 2 else "ko", "year": 2000 + n} for n in range(len(TEXTS))]
         index.add(TEXTS, [f"d/{n}" for n in range(len(TEXTS))], metadata)
-    return Service([Embedder("tiny", model)], [] if scorer is None else [Reranker("ranker", scorer)], index)
+    indexes = [] if index is None else [ServedIndex("default", index)]
+    return Service([Embedder("tiny", model)], [] if scorer is None else [Reranker("ranker", scorer)], indexes)
 
 
 def texts(page: Any, order: str) -> list[str]:

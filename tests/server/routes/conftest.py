@@ -21,11 +21,13 @@ def searching(model: BiEncoder, scorer: CrossEncoder) -> Iterator[Any]:
     from munjang.server.limits import RequestLimits
     from munjang.server.reranker import Reranker
     from munjang.server.service import Service
+    from munjang.server.views import ServedIndex
     from tests.server.running import running
 
     index = Index.open("memory:", model)
     index.add(TEXTS, [f"d/{n}" for n in range(len(TEXTS))], [{"year": 2000 + n} for n in range(len(TEXTS))])
     limits = RequestLimits(max_texts=100, max_text_chars=2000)
-    service = Service([Embedder("tiny", model)], [Reranker("ranker", scorer)], index, request_limits=limits)
+    indexes = [ServedIndex("default", index)]
+    service = Service([Embedder("tiny", model)], [Reranker("ranker", scorer)], indexes, request_limits=limits)
     with running(service) as started:
         yield started

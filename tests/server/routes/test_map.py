@@ -12,6 +12,7 @@ pytest.importorskip("httpx")
 from munjang.index import Index
 from munjang.server.embedder import Embedder
 from munjang.server.service import Service
+from munjang.server.views import ServedIndex
 from tests.server.running import Running, running
 from tests.texts import ENGLISH
 
@@ -22,7 +23,7 @@ TEXTS = [*dict.fromkeys(ENGLISH)][:20]
 def indexed(model: BiEncoder) -> Iterator[Running]:
     index = Index.open("memory:", model)
     index.add(TEXTS, [f"d{n}" for n in range(len(TEXTS))])
-    with running(Service([Embedder("tiny", model)], [], index)) as started:
+    with running(Service([Embedder("tiny", model)], [], [ServedIndex("default", index)])) as started:
         yield started
 
 

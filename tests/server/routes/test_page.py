@@ -15,6 +15,7 @@ pytest.importorskip("httpx")
 from munjang.server.limits import AccessRules
 from munjang.server.routes.page import FOLDER, POLICY, SHARED, TYPES
 from munjang.server.service import Service
+from munjang.server.tenants import Keyring
 from tests.server.running import Running, Watched, running
 
 ROOT = Path(__file__).parents[3]
@@ -26,7 +27,7 @@ MARKUP = re.compile(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOM
 
 @pytest.fixture(scope="module")
 def locked(model: BiEncoder) -> Iterator[Running]:
-    with running(Service([Watched("tiny", model)]), AccessRules(keys=("the-key",))) as started:
+    with running(Service([Watched("tiny", model)]), AccessRules(Keyring(["the-key"]))) as started:
         yield started
 
 

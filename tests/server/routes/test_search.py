@@ -19,6 +19,7 @@ from munjang.index.rerank import Reranking
 from munjang.server.embedder import Embedder
 from munjang.server.reranker import Reranker
 from munjang.server.service import Service
+from munjang.server.views import ServedIndex
 from tests.server.routes.searching import TEXTS
 from tests.server.running import Running, running
 
@@ -31,7 +32,7 @@ def hits(server: Running, **body: Any) -> list[dict[str, Any]]:
 
 
 def test_the_same_hits_as_the_index(searching: Running, scorer: CrossEncoder) -> None:
-    index, query = searching.service.index, TEXTS[3]
+    index, query = searching.service.indexes[0].index, TEXTS[3]
     plain = {"query": query, "k": 5, "candidates": 20}
     for asked, wanted in (
         (plain, index.search(query, 5, 20)),
@@ -57,7 +58,9 @@ def test_a_re_ranker_that_states_its_weight(model: BiEncoder, make: Callable[...
     half.model.config = {**half.model.config, "munjang_rerank_weight": 0.5}
     index = Index.open("memory:", model)
     index.add(TEXTS)
-    with running(Service([Embedder("tiny", model)], [Reranker("ranker", half)], index)) as started:
+    with running(
+        Service([Embedder("tiny", model)], [Reranker("ranker", half)], [ServedIndex("default", index)])
+    ) as started:
         for by in (["dense"], ["words", "dense"]):
             found = hits(started, query=TEXTS[3], k=20, candidates=20, rerank=True, by=by)
             wanted = index.search(TEXTS[3], 20, 20, rerank=half, by=by)
@@ -79,7 +82,7 @@ def test_a_re_ranker_that_states_its_weight(model: BiEncoder, make: Callable[...
 
 def test_an_index_needs_its_model(searching: Running, scorer: CrossEncoder) -> None:
     with pytest.raises(InputError, match="needs its own model"):
-        Service([], [Reranker("ranker", scorer)], searching.service.index)
+        Service([], [Reranker("ranker", scorer)], searching.service.indexes)
 
 
 @pytest.mark.parametrize(
