@@ -4,6 +4,7 @@ munjang evaluate ko-en-small MODEL --data stsb-test.tsv
 munjang evaluate path/to/model --data stsb-test.tsv
 munjang evaluate model-a model-b --data stsb-test.tsv retrieval/cranfield --json report.json --html report.html
 munjang evaluate path/to/model --data test.tsv --train train.tsv --kind classification
+munjang evaluate ko-en-small MODEL --suite sts --data folder-of-published-files
 """
 
 import sys
@@ -21,7 +22,19 @@ if TYPE_CHECKING:  # numpy and torch stay out of --help
 
 # Options that are passed on as settings of the same name
 SETTINGS = (
-    *("texts", "label", "score", "labels", "score_range", "format", "split", "max_rows", "train", "max_train_rows"),
+    *(
+        "texts",
+        "label",
+        "score",
+        "labels",
+        "score_range",
+        "format",
+        "split",
+        "max_rows",
+        "train",
+        "max_train_rows",
+        "folds",
+    ),
     *("candidates", "rerank_weight", "prompt", "query_prompt", "document_prompt", "long", "seed"),
 )
 
@@ -41,8 +54,19 @@ class Options:
     )
     data: tuple[str, ...] = option(
         "tables (.tsv .csv .json .jsonl .parquet, also with .xz .gz .bz2), published files as they are, or folders "
-        "with corpus, queries and qrels",
+        "with corpus, queries and qrels; with --suite the folder of its sets, at any depth",
+        default=(),
         metavar="FILE",
+    )
+    suite: str | None = option(
+        "measure a collection by name: sts, senteval (published files below --data), or through mteb kor, nano, and "
+        "sts without --data",
+        default=None,
+    )
+    mteb_results: str | None = option(
+        "write what mteb measures into this folder, in the files that its leaderboard takes",
+        default=None,
+        metavar="OUT",
     )
     kind: str | None = option(
         "kind of evaluation, such as sts or retrieval; docs/guides/evaluate.md lists them "
@@ -63,6 +87,9 @@ class Options:
         "file to train the classifier on: for classification, and for nli of a bi-encoder", default=None
     )
     max_train_rows: int | None = option("train on at most this many rows, drawn at random", default=None)
+    folds: int | None = option(
+        "classification without --train: hold out one of so many parts at a time (SentEval: 10)", default=None
+    )
     first_stage: str | None = option("bi-encoder that retrieves the candidates for reranking", default=None)
     candidates: int = option("number of candidates to rerank", default=100)
     rerank_weight: float | None = option(
@@ -99,11 +126,18 @@ def run(options: Options) -> int:
     given |= {name: given[name] or None for name in ("texts", "labels")}
     settings = Settings(**given, progress=False if options.quiet else None)
     options = _check(options)
-    prepared = [(name, *prepare(source, options.kind, settings)) for name, source in _named(options.data).items()]
-    if options.dry_run:
-        _print_plan(options, prepared)
-        return 0
-    reports = _measure(options, prepared, settings)
+    if options.suite is not None and _needs_mteb(options):
+        reports = _measure_in_mteb(options)
+    else:
+        if options.suite is None:
+            sources = _named(options.data).items()
+            prepared = [(name, *prepare(source, options.kind, settings)) for name, source in sources]
+        else:
+            prepared, settings = _read_suite(options, settings)
+        if options.dry_run:
+            _print_plan(options, prepared)
+            return 0
+        reports = _measure(options, prepared, settings)
     _print(options, reports)
     if options.html is not None:
         from munjang.evaluation.page import reports_page
@@ -118,11 +152,66 @@ def _check(options: Options) -> Options:
 
     for path in filter(None, (options.json, options.html)):
         check_file(Path(path))
+    if options.suite is None and not options.data:
+        raise InputError("name what to measure: --data FILE..., or --suite with sts, senteval, kor or nano")
+    if options.suite is None and options.mteb_results is not None:
+        raise InputError("--mteb-results is for a suite that mteb measures: --suite kor, nano, or sts without --data")
     if options.models:
         return options
     from munjang.checkpoint.bundled import default
 
     return replace(options, models=(default("bi"),))
+
+
+def _needs_mteb(options: Options) -> bool:
+    """Tell whether a suite is measured by mteb; refuse a suite with options that it would ignore."""
+    from munjang.evaluation.suites import suite_of
+
+    assert options.suite is not None
+    suite = suite_of(options.suite)
+    for name in ("kind", "texts", "label", "score", "labels", "score_range", "format", "train"):
+        if getattr(options, name):
+            raise InputError(f"--{name.replace('_', '-')} is for --data alone: a suite knows it of each of its sets")
+    if suite.benchmark is None and not suite.tasks and not options.data:
+        raise InputError(f"--suite {options.suite} needs --data: the folder with its published files")
+    if suite.benchmark is not None and options.data:
+        raise InputError(f"--suite {options.suite} is measured by mteb, which loads its own data; drop --data")
+    needs_mteb = not options.data
+    if needs_mteb and options.dry_run:
+        raise InputError("--dry-run reads data, and here mteb does; try it with --data")
+    if not needs_mteb and options.mteb_results is not None:
+        raise InputError("--mteb-results is for a suite that mteb measures; drop --data, or take --json")
+    if not needs_mteb and len(options.data) > 1:
+        raise InputError(f"--suite takes one folder, not {len(options.data)}")
+    return needs_mteb
+
+
+def _read_suite(options: Options, settings: "Settings") -> "tuple[list[tuple[str, str, Any]], Settings]":
+    from munjang.evaluation.catalogue import Folder
+    from munjang.evaluation.kinds.probe import NUM_FOLDS
+    from munjang.evaluation.suites import read_suite
+
+    assert options.suite is not None
+    prepared, missing = read_suite(options.suite, Folder(options.data[0]), settings)
+    for line in missing:
+        _say(options, line)
+    return prepared, replace(settings, folds=settings.folds or NUM_FOLDS)
+
+
+def _measure_in_mteb(options: Options) -> "list[Report]":
+    from munjang.evaluation.mteb import measure_suite
+    from munjang.evaluation.report import dumps, shown
+    from munjang.evaluation.suites import suite_of
+
+    assert options.suite is not None
+    reports: list[Report] = []
+    for name, path in _named(options.models).items():
+        for report in measure_suite(_load(options, path), suite_of(options.suite), name, options.mteb_results):
+            _say(options, f"{name} on {report.dataset}: {report.main} {shown(report.main, report.score)}")
+            reports.append(report)
+            if options.json is not None:
+                _write(options.json, dumps(reports))
+    return reports
 
 
 def _named(paths: Sequence[str]) -> dict[str, str]:

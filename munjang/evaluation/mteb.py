@@ -6,7 +6,10 @@ from munjang.evaluation.mteb import mteb_model
 mteb.evaluate(mteb_model(BiEncoder.load("path/to/a/model")), mteb.get_tasks(tasks=["STSBenchmark"]))
 """
 
-from collections.abc import Iterable, Mapping
+import time
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -16,14 +19,55 @@ from torch import Tensor
 
 from munjang.bi_encoder import BiEncoder
 from munjang.cross_encoder import CrossEncoder
-from munjang.errors import MissingExtra
+from munjang.engine.measure import processor
+from munjang.errors import InputError, MissingExtra
 from munjang.evaluation.kinds.base import kind_of
+from munjang.evaluation.report import Report
+from munjang.evaluation.suites import Suite
 from munjang.types import Floats
 
 
 def mteb_model(model: BiEncoder | CrossEncoder, name: str | None = None) -> "MtebEncoder | MtebCrossEncoder":
     """Wrap a model for `mteb.evaluate`; its results are filed under `name`, as `organization/model`."""
     return MtebEncoder(model, name=name) if kind_of(model) == "bi" else MtebCrossEncoder(model, name=name)
+
+
+def measure_suite(
+    model: BiEncoder | CrossEncoder, suite: Suite, name: str, folder: str | None = None
+) -> Iterator[Report]:
+    """Measure the tasks of a suite, one after the other; `folder` gets mteb's own files of results.
+
+    A task whose data can't be loaded is left out with a warning; if there is none left, that is an error.
+    """
+    library = _imported("mteb", "A suite of mteb")
+    cache = None if folder is None else _imported("mteb.cache", "A suite of mteb").ResultCache(folder)
+    tasks = library.get_benchmark(suite.benchmark).tasks if suite.benchmark else library.get_tasks(tasks=suite.tasks)
+    wrapped, num_done = mteb_model(model), 0
+    for task in tasks:
+        started = time.perf_counter()
+        try:
+            result = library.evaluate(wrapped, task, cache=cache, co2_tracker=False, show_progress_bar=False)
+        except (OSError, ValueError, RuntimeError) as error:  # no connection, no such revision, a gated dataset
+            reason = str(error).strip().split("\n")[0]
+            warnings.warn(f"{task.metadata.name} is left out: {reason}", RuntimeWarning, stacklevel=2)
+            continue
+        (found,) = result.task_results
+        num_done += 1
+        main = task.metadata.main_score
+        yield Report(
+            model=name,
+            kind=task.metadata.type,
+            dataset=task.metadata.name,
+            rows=0,
+            metrics={main: float(found.get_score())},
+            main=main,
+            seconds=round(time.perf_counter() - started, 3),
+            notes=(f"measured by mteb {library.__version__}",),
+            machine=processor(model.device),
+            date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        )
+    if not num_done:
+        raise InputError(f"mteb could load none of the {len(tasks)} tasks; they come from the Hub, or its cache.")
 
 
 class MtebEncoder:
@@ -119,10 +163,7 @@ def _prompt_name(prompts: Mapping[str, str], task: str, kind: str, role: str | N
 
 
 def _meta(model: Any, loader: type, name: str | None, revision: str | None) -> Any:
-    try:
-        meta = import_module("mteb.models.model_meta")
-    except ImportError:
-        raise MissingExtra("mteb", "mteb", "Running a model in mteb") from None
+    meta = _imported("mteb.models.model_meta", "Running a model in mteb")
     is_bi = isinstance(model, BiEncoder)
     folder = Path(model.model.folder).name
     facts = {
@@ -139,3 +180,10 @@ def _meta(model: Any, loader: type, name: str | None, revision: str | None) -> A
         "model_type": ["dense" if is_bi else "cross-encoder"],
     }
     return meta.ModelMeta.create_empty(overwrites=facts)
+
+
+def _imported(module: str, purpose: str) -> Any:
+    try:
+        return import_module(module)
+    except ImportError:
+        raise MissingExtra("mteb", "mteb", purpose) from None

@@ -48,6 +48,7 @@ class Settings:
     max_rows: int | None = None
     train: Source | None = None  # rows that the probe is trained on
     max_train_rows: int | None = None  # so many of them, drawn by `seed`: many files are sorted by class
+    folds: int | None = None  # cross-validation of the probe where there are no rows to train on; SentEval's is 10
     first_stage: "BiEncoder | None" = None  # which finds the candidates that are ranked again
     candidates: int = 100
     rerank_weight: float | None = None  # of the re-ranker in the order, 0 to 1; None: what its folder states, or 1
@@ -72,6 +73,7 @@ class EvaluateOptions(TypedDict, total=False):
     max_rows: int | None
     train: Source | None
     max_train_rows: int | None
+    folds: int | None
     first_stage: "BiEncoder | None"
     candidates: int
     rerank_weight: float | None

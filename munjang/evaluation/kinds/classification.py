@@ -4,19 +4,27 @@ from typing import Any
 
 from munjang.errors import InputError
 from munjang.evaluation.kinds.base import Contents, Kind, Measured, Settings, Source, encode_columns
-from munjang.evaluation.kinds.probe import Split, measure_probe, read_split
+from munjang.evaluation.kinds.probe import Split, measure_folds, measure_probe, read_split
 
 
 def read(source: Source, settings: Settings) -> Split:
-    """Read texts and their classes; the classifier is trained on the rows of `train`."""
-    if settings.train is None:
-        raise InputError("classification trains a classifier on the vectors: give its rows with --train (train=).")
+    """Read texts and their classes; the classifier is trained on the rows of `train`, or on the other folds."""
+    if settings.train is None and settings.folds is None:
+        raise InputError(
+            "classification trains a classifier on the vectors: give its rows with --train (train=), or --folds 10 "
+            "(folds=) to hold out a tenth of the rows at a time."
+        )
+    if settings.train is not None and settings.folds is not None:
+        raise InputError("--folds (folds=) is for data without rows to train on; drop it, or --train (train=).")
     return read_split(source, settings, 1)
 
 
 def evaluate(model: Any, data: Split, settings: Settings) -> Measured:
     """Measure accuracy and macro F1 of the classifier."""
-    assert data.train is not None
+    if data.train is None:
+        assert settings.folds is not None
+        (vectors_ND,) = encode_columns(model, data.test.texts, settings)
+        return measure_folds(vectors_ND, data.test, settings.seed, "the vectors", settings.folds)
     train_ND, test_ND = encode_columns(model, (data.train.texts[0], data.test.texts[0]), settings)
     return measure_probe(train_ND, test_ND, data.train, data.test, settings.seed, "the vectors")
 

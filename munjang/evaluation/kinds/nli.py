@@ -29,12 +29,18 @@ def evaluate(model: Any, data: Split, settings: Settings) -> Measured:
     if data.train is None:
         raise InputError("nli of a bi-encoder trains a classifier on its vectors: give its rows with --train (train=).")
     columns = encode_columns(model, (*data.train.texts, *data.test.texts), settings)
-    train_ND, test_ND = _features(*columns[:2]), _features(*columns[2:])
-    return measure_probe(train_ND, test_ND, data.train, data.test, settings.seed, "(u, v, |u - v|)")
+    features, what = (_symmetric, "(|u - v|, u * v)") if data.is_symmetric else (_features, "(u, v, |u - v|)")
+    train_ND, test_ND = features(*columns[:2]), features(*columns[2:])
+    return measure_probe(train_ND, test_ND, data.train, data.test, settings.seed, what)
 
 
 def _features(u_ND: Floats, v_ND: Floats) -> Floats:
     return np.concatenate([u_ND, v_ND, np.abs(u_ND - v_ND)], axis=1)
+
+
+def _symmetric(u_ND: Floats, v_ND: Floats) -> Floats:
+    """Return the features of SentEval's MRPC."""
+    return np.concatenate([np.abs(u_ND - v_ND), u_ND * v_ND], axis=1)
 
 
 def _of_cross(model: Any, examples: Examples, settings: Settings) -> Measured:

@@ -15,6 +15,7 @@ from munjang.types import Floats, Ints
 
 MIN_CLASS_ROWS = 5  # fewer are said
 MAX_LISTED_CLASSES = 6
+NUM_FOLDS = 10  # SentEval's, for sets without a split
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class Split:
 
     test: Examples
     train: Examples | None
+    is_symmetric: bool = False  # of pairs whose order says nothing
 
     def __len__(self) -> int:
         return len(self.test)
@@ -98,3 +100,27 @@ def measure_probe(train_ND: Floats, test_ND: Floats, train: Examples, test: Exam
         notes.append(f"{num_strange:,} rows are of classes without a training row and count as wrong")
     metrics = {"accuracy": accuracy(predicted, test_labels), "macro_f1": macro_f1(predicted, test_labels)}
     return Measured(metrics, tuple(notes), mean_of(predicted == test_labels))
+
+
+def measure_folds(vectors_ND: Floats, examples: Examples, seed: int, what: str, num_folds: int) -> Measured:
+    """Hold out each part of the rows once, and train on the others; the cost is chosen anew without the part."""
+    from munjang.vectors.logistic import fit_best
+
+    labels = examples.labels
+    assert labels is not None
+    if not 2 <= num_folds <= len(examples):
+        raise InputError(f"{examples.name}: folds must be between 2 and the {len(examples):,} rows, not {num_folds}.")
+    shuffled = np.random.default_rng(seed).permutation(len(examples))
+    by_class = shuffled[np.argsort(labels[shuffled], kind="stable")]
+    fold_N = np.empty(len(examples), np.int64)
+    fold_N[by_class] = np.arange(len(examples)) % num_folds
+    predicted, costs = np.empty_like(labels), []
+    for fold in range(num_folds):
+        is_held = fold_N == fold
+        classifier, cost = fit_best(vectors_ND[~is_held], labels[~is_held], seed=seed)
+        predicted[is_held] = classifier.predict(vectors_ND[is_held])
+        costs.append(cost)
+    spread = f"{min(costs):g}" if min(costs) == max(costs) else f"{min(costs):g} to {max(costs):g}"
+    note = f"logistic regression on {what}, {num_folds}-fold cross-validation, cost {spread}"
+    metrics = {"accuracy": accuracy(predicted, labels), "macro_f1": macro_f1(predicted, labels)}
+    return Measured(metrics, (note,), mean_of(predicted == labels))
