@@ -13,6 +13,7 @@ from docs.generate import (
     folders,
     int8,
     kinds,
+    limits,
     objectives,
     picture,
     published,
@@ -46,6 +47,7 @@ PARTS: tuple[Block | Fact, ...] = (
         kinds.table,
     ),
     Block("errors", ("docs/reference/errors.md",), errors.fenced),
+    Block("limits", ("docs/security.md",), limits.table),
     Block("int8", ("docs/guides/load.md",), int8.table),
     Block(
         "stores",

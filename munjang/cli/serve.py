@@ -18,7 +18,7 @@ from munjang.errors import InputError, MissingExtra, TruncationWarning
 from munjang.stores import LOCATIONS
 
 if TYPE_CHECKING:
-    from munjang.server.limits import AccessRules
+    from munjang.server.limits import Limits
     from munjang.server.loading import Loader
     from munjang.server.metrics import Metrics
     from munjang.server.reload import Generation
@@ -73,6 +73,9 @@ class Options:
     max_texts: int = option("maximum texts per request", default=2048)
     max_text_chars: int = option("maximum characters per text", default=100_000)
     max_body_bytes: int = option("maximum bytes per request", default=2_000_000)
+    limit: tuple[str, ...] = option(
+        "set another limit, such as deadline_s=5 (all of them: docs/security.md)", default=(), metavar="NAME=VALUE"
+    )
     dimensions: tuple[int, ...] = option(
         "dimensions that vectors may be truncated to (default: those the model declares)", default=()
     )
@@ -118,7 +121,8 @@ def _serve(options: Options, bound: socket.socket) -> int:
     app = Reloadable(first, again)
     names = ", ".join(first.service.batcher.queues)
     greeting = f"Munjang serves {names} at {address_of(bound)}"
-    server = Server(app, app, options.drain_s, lambda: print(greeting, flush=True), on_hangup=app.reload)
+    connections = limits_of(options).connections
+    server = Server(app, app, options.drain_s, lambda: print(greeting, flush=True), connections, app.reload)
     serve(server, bound)
     return 0
 
@@ -130,13 +134,13 @@ def generation(options: Options, loader: "Loader", old: "Generation | None") -> 
     from munjang.server.reload import Generation
 
     try:
-        rules = rules_of(options, old.app.rules.keyring if old else None)
-        service = load(options, loader, old.service.metrics if old else Metrics())
+        limits = limits_of(options, old.app.rules.keyring if old else None)
+        service = load(options, loader, old.service.metrics if old else Metrics(), limits)
     except BaseException:
         loader.forget()
         raise
     loader.keep()
-    return Generation(create_app(service, rules), service)
+    return Generation(create_app(service, limits.access), service)
 
 
 def keys_of(options: Options) -> tuple[str, ...]:
@@ -160,9 +164,9 @@ def keys_of(options: Options) -> tuple[str, ...]:
     return () if options.no_auth else tuple(keys)
 
 
-def rules_of(options: Options, before: "Keyring | None" = None) -> "AccessRules":
-    """Return the rules for incoming requests: keys, hosts, body size. `before`: whose counts go on."""
-    from munjang.server.limits import AccessRules
+def limits_of(options: Options, before: "Keyring | None" = None) -> "Limits":
+    """Return keys, hosts and all limits. `before`: the keyring whose counts go on."""
+    from munjang.server.limits import AccessRules, Limits, QueueLimits, RequestLimits
     from munjang.server.tenants import Keyring
 
     keyring = Keyring(keys_of(options), None if options.no_auth else options.keys)
@@ -170,14 +174,16 @@ def rules_of(options: Options, before: "Keyring | None" = None) -> "AccessRules"
         keyring.used = before.used
 
     hosts = (*AccessRules().hosts, options.host.lower(), *(name.lower() for name in options.allowed_host))
-    return AccessRules(keyring, () if "*" in hosts else hosts, options.max_body_bytes)
+    access = AccessRules(keyring, () if "*" in hosts else hosts, options.max_body_bytes)
+    queues = QueueLimits(options.max_batch_tokens or CPU_BATCH_TOKENS, options.max_queue, options.max_wait_ms)
+    requests = RequestLimits(options.max_texts, options.max_text_chars)
+    return Limits(access, requests=requests, queues=queues).changed(options.limit)
 
 
-def load(options: Options, loader: "Loader", metrics: "Metrics") -> "Service":
+def load(options: Options, loader: "Loader", metrics: "Metrics", limits: "Limits") -> "Service":
     """Load models, re-rankers and indexes; the two bundled models if none is named."""
     from munjang import checkpoint
     from munjang.server.embedder import Embedder
-    from munjang.server.limits import QueueLimits, RequestLimits
     from munjang.server.loading import Where
     from munjang.server.service import Service
 
@@ -190,7 +196,7 @@ def load(options: Options, loader: "Loader", metrics: "Metrics") -> "Service":
     rerankers = loader.rerankers(options.reranker, where)
     on_gpu = any(model.device.type == "cuda" for _, model in models)
     cpu = max(CPU_BATCH_TOKENS, BATCH_TOKENS_PER_CORE * (os.cpu_count() or 1))
-    budget = options.max_batch_tokens or (GPU_BATCH_TOKENS if on_gpu else cpu)
-    limits = QueueLimits(budget, options.max_queue, options.max_wait_ms)
-    sizes = RequestLimits(options.max_texts, options.max_text_chars)
-    return Service(embedders, rerankers, indexes, limits, sizes, options.workers, metrics)
+    queues = limits.queues
+    if queues.max_batch_tokens == CPU_BATCH_TOKENS:  # nobody asked for another
+        queues = replace(queues, max_batch_tokens=GPU_BATCH_TOKENS if on_gpu else cpu)
+    return Service(embedders, rerankers, indexes, queues, limits.requests, options.workers, metrics)

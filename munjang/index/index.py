@@ -29,20 +29,21 @@ from munjang.index.candidates import (
     hit_of,
     one_per_document,
 )
-from munjang.index.documents import Metadata, documents_of, new_fields, section_metadata, sections_by_id
+from munjang.index.cutting import CutDocuments, cut_documents
+from munjang.index.documents import Metadata, documents_of, new_fields, sections_by_id
 from munjang.index.fusion import Fused
 from munjang.index.relevance import NOT_CALIBRATED, fitted, key_of, scale_of, with_relevance
 from munjang.index.rerank import Reranking
-from munjang.index.schema import FORMAT, cutter_of, schema_of, stored_vectors
+from munjang.index.schema import FORMAT, cutter_of, schema_of
 from munjang.index.ways import WAYS, Asked, choose_ways
-from munjang.index.words import also, document_terms, read_synonyms
+from munjang.index.words import also, read_synonyms
 from munjang.stores import open_store
 from munjang.stores.base import NoSuchStore, Rows, Schema, Store
 from munjang.stores.checks import check_fields, check_rows
 from munjang.stores.filters import Filter
 from munjang.stores.parsing import parse
 from munjang.text.highlights import Highlighter
-from munjang.text.passages import Passage, PassageCutter
+from munjang.text.passages import PassageCutter
 from munjang.types import Array, Floats, Hit
 from munjang.vectors.similarity import check_vectors
 
@@ -355,26 +356,24 @@ class Index:
         progress: bool | None,
         sections: Mapping[str, Sequence[Section]],
     ) -> Rows:
-        ids, document_ids, metadata, passages = list[str](), list[str](), list[Metadata](), list[Passage]()
-        cutter = self.cutter if vectors_ND is None else None
-        for id, text, values in documents:
-            own = [Passage(text, 0, len(text))] if cutter is None else cutter.cut(text)
-            passages += own
-            ids += [f"{id}#{place}" for place in range(len(own))]
-            document_ids += [id] * len(own)
-            metadata += [{**values, **section_metadata(sections.get(id, ()), passage)} for passage in own]
-        texts = [passage.text for passage in passages]
-        full = self.model.encode_document(texts, progress=progress) if vectors_ND is None else vectors_ND
-        stored, beside = stored_vectors(full, self.store.schema)
-        starts, ends = [passage.start for passage in passages], [passage.end for passage in passages]
-        words = document_terms(texts, self.store.schema.facts) if self.store.abilities.has_terms else None
-        return Rows(ids, document_ids, texts, starts, ends, metadata, stored, beside, words)
+        cut = cut_documents(documents, self.cutter if vectors_ND is None else None, self.store, sections)
+        full = self.model.encode_document(cut.texts, progress=progress) if vectors_ND is None else vectors_ND
+        return cut.rows(full, self.store.schema)
+
+    def cut(self, texts: Any, ids: Sequence[str], metadata: Sequence[Metadata], sections: Any = None) -> CutDocuments:
+        """Cut documents for `put`: the part of `upsert` that asks neither the model nor the store."""
+        documents = documents_of(texts, ids, metadata, None)[0]
+        return cut_documents(documents, self.cutter, self.store, sections_by_id(ids, sections))
+
+    def put(self, cut: CutDocuments, vectors: Floats) -> None:
+        """Store documents that are cut already, with the vectors of their passages; replace those of the same ids."""
+        rows = cut.rows(vectors, self.store.schema)
+        self.extend(rows, new_fields(cut.metadata, self.store.schema.fields))
+        self._put(rows, list(dict.fromkeys(cut.document_ids)), is_new=False)
 
     def extend(self, rows: Rows, fields: Mapping[str, str]) -> None:
-        """Make room for the metadata fields that no row had before, once it is clear that the rows can be stored.
-
-        Rows that are refused leave no field behind: its type would be fixed by a value that is not there.
-        """
+        """Make room for fields that no row had before, once it is clear that the rows can be stored: refused ones
+        leave no field behind, whose type a value that is not there would have fixed."""
         schema = self.store.schema
         used = {name for values in rows.metadata for name in values}
         new = check_fields({name: kind for name, kind in fields.items() if name in used}, schema.fields)

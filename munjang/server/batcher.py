@@ -1,8 +1,8 @@
 """Batcher: the requests of many clients, packed into batches by a budget of tokens.
 
 Every model has a queue (model_queue.py), which computes one batch at a time, or one on every core, in worker threads.
-Queues take turns by the seconds that they have used, so neither embedding nor re-ranking starves. Everything but
-computing happens on the event loop, so there are no locks.
+Queues take turns by the seconds that they have used, so neither embedding nor re-ranking starves. What would wait
+longer than its deadline is refused at once. Everything but computing happens on the event loop, so there are no locks.
 """
 
 import asyncio
@@ -10,11 +10,17 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 from munjang.errors import InputError
 from munjang.server.errors import Closed, Full
 from munjang.server.model_queue import ModelQueue, Payload, PendingRequest, Slice
+from munjang.server.shares import CLIENT
+
+T = TypeVar("T")
+
+MAX_SHORT_CHARS = 20_000  # of a request, that are tokenized in a few milliseconds
+CHARS_PER_TOKEN = 4  # before the tokens are known
 
 
 class Batcher:
@@ -28,6 +34,7 @@ class Batcher:
         self.on_batch: Callable[[ModelQueue, Sequence[Slice], float], None] = lambda queue, batch, seconds: None
         self._pool = ThreadPoolExecutor(workers * (os.cpu_count() or 1), "munjang-batch")
         self._preparing = ThreadPoolExecutor(1, "munjang-prepare")
+        self._preparing_long = ThreadPoolExecutor(1, "munjang-prepare-long")
         self._running: set[asyncio.Task[None]] = set()
         self._turn_s = 0.0  # used by the queue that was served last
 
@@ -38,26 +45,50 @@ class Batcher:
         self.queues[queue.name] = queue
         return queue
 
-    async def submit(self, queue: ModelQueue, prepare: Callable[[], Payload]) -> tuple[Payload, list[Any]]:
+    async def submit(
+        self, queue: ModelQueue, prepare: Callable[[], Payload], num_chars: int = 0
+    ) -> tuple[Payload, list[Any]]:
         """Prepare (tokenize) in a thread, wait for a turn and return the results; cancel to withdraw."""
         if self.is_closed:
             raise Closed("The server is shutting down.")
         if queue.num_inside >= queue.limits.max_queue:
-            raise Full(queue.name, queue.limits.max_queue, queue.retry_s())
+            raise Full(f"{queue.name} has {queue.limits.max_queue} requests waiting already", queue.retry_s())
+        client, num_tokens = CLIENT.get(), num_chars // CHARS_PER_TOKEN
+        queue.check_wait(client, num_tokens)
         queue.num_inside += 1
+        due_s = self.clock() + queue.limits.deadline_s
         try:
-            loop = asyncio.get_running_loop()
-            payload = await loop.run_in_executor(self._preparing, prepare)
+            with queue.expecting(client, num_tokens):
+                payload = await self.prepare(prepare, num_chars, queue.limits.deadline_s)
             if not payload.units:
                 return payload, []
-            request = PendingRequest(payload, self.clock(), loop.create_future())
+            queue.check_wait(client, sum(payload.tokens))
+            loop = asyncio.get_running_loop()
+            request = PendingRequest(payload, self.clock(), loop.create_future(), client)
             if not queue.waiting and not queue.is_busy:
                 queue.used_s = max(queue.used_s, self._turn_s)  # idle time saves up nothing
-            queue.waiting.append(request)
+            queue.put(request)
             self._start()
-            return payload, await request.future
+            timer = loop.call_later(max(0.0, due_s - self.clock()), queue.give_up, request)
+            try:
+                return payload, await request.future
+            finally:
+                timer.cancel()
         finally:
             queue.num_inside -= 1
+
+    async def prepare(self, function: Callable[[], T], num_chars: int, deadline_s: float) -> T:
+        """Run what reads texts in a thread: one for short texts, which never wait for long ones."""
+        waiting = (self._preparing_long if num_chars > MAX_SHORT_CHARS else self._preparing).submit(function)
+        timer = asyncio.get_running_loop().call_later(deadline_s, waiting.cancel)  # once it runs, this does nothing
+        try:
+            return await asyncio.wrap_future(waiting)
+        except asyncio.CancelledError:
+            if waiting.cancelled() and not _is_withdrawn():
+                raise Full("Too many long texts wait to be read", 1) from None
+            raise
+        finally:
+            timer.cancel()
 
     def _start(self) -> None:
         """Start batches on every free core; the queue that has used least time goes first."""
@@ -105,7 +136,13 @@ class Batcher:
         """Stop the threads; requests that still wait are dropped."""
         self.is_closed = True
         self._pool.shutdown(wait=False, cancel_futures=True)
-        self._preparing.shutdown(wait=False, cancel_futures=True)
+        for pool in (self._preparing, self._preparing_long):
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _is_withdrawn() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def _deliver(queue: ModelQueue, part: Slice, outcome: Sequence[Any] | Exception) -> None:

@@ -38,10 +38,10 @@ class Closed(MunjangError):
 
 
 class Full(MunjangError):
-    """The queue is full; `retry_s` is when there should be room again."""
+    """What waits already is too much; `retry_s` is when there should be room again."""
 
-    def __init__(self, name: str, max_queue: int, retry_s: int) -> None:
-        super().__init__(f"{name} has {max_queue} requests waiting already; try again in {retry_s} s.")
+    def __init__(self, reason: str, retry_s: int) -> None:
+        super().__init__(f"{reason}; try again in {retry_s} s.")
         self.retry_s = retry_s
 
 

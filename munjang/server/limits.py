@@ -1,10 +1,10 @@
 """All limits of the server: who may come in, how large a request may be, how much may wait for a model."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from munjang.errors import InputError
+from munjang.errors import InputError, unknown
 from munjang.server.errors import Refused
 from munjang.server.tenants import Keyring
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from starlette.types import Scope
 
 OPEN_PATHS = ("/health", "/ready", "/ping")  # for monitoring: by any name, without a key
+KIND_NAMES: dict[type, str] = {int: "whole number", float: "number"}
 PAGE, PAGE_FILES = "/", "/page/"  # without a key, which is typed in there; they hold nothing of the index
 
 
@@ -21,8 +22,8 @@ class AccessRules:
 
     keyring: Keyring = field(default_factory=Keyring)
     hosts: tuple[str, ...] = ("127.0.0.1", "localhost", "::1")
-    max_body_bytes: int = 2_000_000
-    body_timeout_s: float = 30.0
+    max_body_bytes: int = 2_000_000  # of one request
+    body_timeout_s: float = 30.0  # for a body to arrive
     max_requests: int = 4096  # at the same time
     max_held_bytes: int = 256_000_000  # of the bodies of all requests that are here
 
@@ -56,8 +57,8 @@ class ConnectionLimits:
     max_connections_per_address: int = 1024  # a proxy in front of us is one address
     header_timeout_s: float = 10.0  # to send the head of a request, from the connection or the answer before
     idle_timeout_s: int = 5  # between an answer and the next request's first byte
-    answer_timeout_s: float = 30.0  # to read an answer, and a second more for each of these bytes:
-    min_answer_bytes_per_s: int = 65_536
+    answer_timeout_s: float = 30.0  # to read an answer, and more for a large one:
+    min_answer_bytes_per_s: int = 65_536  # that a client must read at least
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
@@ -69,8 +70,11 @@ class ConnectionLimits:
 class RequestLimits:
     """Bounds of a request: the number and the length of its texts, the fields of each object in it."""
 
-    max_texts: int = 2048
-    max_text_chars: int = 100_000  # or token ids
+    max_texts: int = 2048  # of a request
+    max_text_chars: int = 100_000  # of each text; or token ids
+    max_query_chars: int = 10_000  # of a search: its words are looked for one by one
+    max_tokens: int = 524_288  # of a request, as the model reads them
+    max_numbers: int = 8_388_608  # of an answer
     max_fields: int = 256  # of a body, a document or its metadata
 
     def check(self, texts: Sequence[Any], param: str) -> None:
@@ -84,6 +88,24 @@ class RequestLimits:
             message = f"A text has {longest} characters or tokens; at most {self.max_text_chars} are allowed."
             raise Refused("too_large", message, param=param)
 
+    def check_query(self, query: str) -> None:
+        """Refuse a query whose words would take long to look for."""
+        if len(query) > self.max_query_chars:
+            message = f"The query has {len(query)} characters; at most {self.max_query_chars} are allowed."
+            raise Refused("too_large", message, param="query")
+
+    def check_tokens(self, num_tokens: int, param: str) -> None:
+        """Refuse a request that asks for too much computing."""
+        if num_tokens > self.max_tokens:
+            message = f"The texts have {num_tokens} tokens; at most {self.max_tokens} are allowed in one request."
+            raise Refused("too_large", message, param=param)
+
+    def check_numbers(self, num_vectors: int, dimension: int, param: str) -> None:
+        """Refuse a request whose answer would be too large."""
+        if num_vectors * dimension > self.max_numbers:
+            message = f"{num_vectors} vectors of {dimension} numbers; at most {self.max_numbers} numbers are allowed."
+            raise Refused("too_large", message, param=param)
+
 
 @dataclass(frozen=True)
 class QueueLimits:
@@ -92,13 +114,55 @@ class QueueLimits:
     max_batch_tokens: int = 4096  # that a model computes at once
     max_queue: int = 512  # requests, from arrival to answer
     max_wait_ms: int = 50  # that smaller requests may overtake one
+    max_batch_ms: int = 200  # that a batch is computed, so that nobody waits longer for the next
+    deadline_s: float = 10.0  # that a request may wait; one that would wait longer is refused at once
 
     def __post_init__(self) -> None:
-        for name in ("max_batch_tokens", "max_queue"):
+        for name in ("max_batch_tokens", "max_queue", "max_batch_ms"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} must be at least 1, not {getattr(self, name)}.")
+        if not self.deadline_s > 0:
+            raise InputError(f"deadline_s must be above 0, not {self.deadline_s}.")
         if self.max_wait_ms < 0:
             raise InputError(f"max_wait_ms must be at least 0, not {self.max_wait_ms}.")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """All limits that an operator may set, by name: `munjang serve --limit NAME=VALUE`."""
+
+    access: AccessRules = field(default_factory=AccessRules)
+    connections: ConnectionLimits = field(default_factory=ConnectionLimits)
+    requests: RequestLimits = field(default_factory=RequestLimits)
+    queues: QueueLimits = field(default_factory=QueueLimits)
+
+    def names(self) -> dict[str, str]:
+        """Return the group of every limit, by the limit's name."""
+        groups = {group.name: getattr(self, group.name) for group in fields(self)}
+        return {
+            limit.name: name
+            for name, group in groups.items()
+            for limit in fields(group)
+            if isinstance(getattr(group, limit.name), int | float)
+        }
+
+    def changed(self, settings: Sequence[str]) -> "Limits":
+        """Return limits with others in place, each given as NAME=VALUE."""
+        groups, limits = self.names(), self
+        for setting in settings:
+            name, _, text = setting.partition("=")
+            if name not in groups:
+                raise unknown("limit", name, sorted(groups))
+            group = getattr(limits, groups[name])
+            kind = type(getattr(group, name))
+            try:
+                value = kind(text)
+            except ValueError:
+                raise InputError(f"--limit {name} takes a {KIND_NAMES[kind]}, not {text!r}.") from None
+            if not 0 < value < float("inf"):
+                raise InputError(f"--limit {name} must be above 0, not {text}.")
+            limits = replace(limits, **{groups[name]: replace(group, **{name: value})})
+        return limits
 
 
 def host_name(header: str) -> str:

@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from munjang.server.errors import ClientGone, Refused, answer, refusal
 from munjang.server.limits import OPEN_PATHS, AccessRules
 from munjang.server.metrics import Metrics
+from munjang.server.shares import CLIENT, client_of
 
 LOG = logging.getLogger("munjang.server")
 REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}\Z")
@@ -54,6 +55,7 @@ class Middleware:
             if self.num_requests > self.rules.max_requests and scope["path"] not in OPEN_PATHS:
                 raise Refused("overloaded", "Too many requests at once; try again in 1 s.", retry_s=1)
             self.rules.check(scope, headers)
+            CLIENT.set(client_of(scope))
             await asyncio.wait_for(self._read(receive, body), self.rules.body_timeout_s)
             await self.app(scope, _replaying(bytes(body), receive), sending)
         except ClientGone:

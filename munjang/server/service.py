@@ -3,11 +3,14 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeVar
 
 from fastapi import Request
 
+from munjang.data.documents import Section
 from munjang.errors import InputError, MunjangError
+from munjang.index.documents import Metadata
 from munjang.server.batcher import Batcher
 from munjang.server.embedder import Embedder, Embedding, Inputs
 from munjang.server.errors import ClientGone, Refused
@@ -20,6 +23,7 @@ from munjang.server.views import ServedIndex, View
 from munjang.types import Floats
 
 T = TypeVar("T")
+WRITE_PASSAGES = 64  # stored at once, before others get their turn at the index
 
 
 @dataclass
@@ -46,6 +50,8 @@ class Service:
                 raise InputError(f"Two indexes are called {served.name!r}; give each a name of its own.")
         self.batcher = Batcher(self.workers)
         self.batcher.on_batch = self._count
+        for served in self.indexes:
+            served.turns.deadline_s = self.queue_limits.deadline_s
         models: list[Embedder | Reranker] = [*self.embedders, *self.rerankers]
         for model in models:
             self.batcher.add(ModelQueue(model.name, model.compute, self.queue_limits, num_at_once=model.num_at_once))
@@ -60,16 +66,21 @@ class Service:
 
     async def embed(self, model: Embedder, inputs: Inputs, asked: Embedding, param: str) -> tuple[Floats, "Usage"]:
         """Return the vectors of texts and what was read for them."""
-        self.request_limits.check(inputs, param)
-        payload, rows = await self._submit(model.name, lambda: model.prepare(inputs, asked))
+        payload, rows = await self._submit(model, inputs, param, lambda: model.prepare(inputs, asked))
         return model.finish(rows, asked), Usage(model.name, len(inputs), int(sum(payload.tokens)), payload.cut_rows)
 
     async def embed_tokens(
         self, model: Embedder, inputs: Inputs, asked: Embedding, param: str
     ) -> tuple[list[Floats], "Usage"]:
         """Return a vector for each token of each text, and what was read for them."""
-        self.request_limits.check(inputs, param)
-        payload, rows = await self._submit(model.name, lambda: model.prepare(inputs, replace(asked, per_token=True)))
+        asked = replace(asked, per_token=True)
+
+        def prepare() -> Payload:
+            payload = model.prepare(inputs, asked)
+            self.request_limits.check_numbers(sum(payload.tokens), model.model.width, param)
+            return payload
+
+        payload, rows = await self._submit(model, inputs, param, prepare)
         for vectors in rows:
             model.check_finite(vectors)
         return rows, Usage(model.name, len(inputs), int(sum(payload.tokens)), payload.cut_rows)
@@ -78,31 +89,67 @@ class Service:
         self, model: Reranker, query: str, texts: Sequence[str], param: str, asked: Scoring | None = None
     ) -> tuple[list[float], "Usage"]:
         """Return the logits of a query with each text and what was read for them."""
-        self.request_limits.check([*texts], param)
         self.request_limits.check([query], "query")
-        return await self._score(model, [query], texts, asked)
+        return await self._score(model, [query], texts, param, asked)
 
     async def score_pairs(
         self, model: Reranker, pairs: Sequence[Sequence[str]], param: str, asked: Scoring | None = None
     ) -> tuple[list[float], "Usage"]:
         """Return the logits of pairs and what was read for them."""
-        for texts in zip(*pairs, strict=True):
-            self.request_limits.check(texts, param)
-        return await self._score(model, [first for first, _ in pairs], [second for _, second in pairs], asked)
+        firsts, seconds = [first for first, _ in pairs], [second for _, second in pairs]
+        self.request_limits.check(firsts, param)
+        return await self._score(model, firsts, seconds, param, asked)
 
     async def _score(
-        self, model: Reranker, queries: Sequence[str], texts: Sequence[str], asked: Scoring | None
+        self, model: Reranker, queries: Sequence[str], texts: Sequence[str], param: str, asked: Scoring | None
     ) -> tuple[list[float], "Usage"]:
-        payload, scores = await self._submit(model.name, lambda: model.prepare(queries, texts, asked))
+        payload, scores = await self._submit(model, texts, param, lambda: model.prepare(queries, texts, asked))
         return scores, Usage(model.name, len(texts), int(sum(payload.tokens)), payload.cut_rows)
 
-    async def _submit(self, name: str, prepare: Callable[[], Payload]) -> tuple[Payload, list[Any]]:
+    async def _submit(
+        self, model: Embedder | Reranker, inputs: Inputs, param: str, prepare: Callable[[], Payload]
+    ) -> tuple[Payload, list[Any]]:
+        self.request_limits.check(inputs, param)
+        return await self._compute(model, sum(map(len, inputs)), param, prepare)
+
+    async def _compute(
+        self, model: Embedder | Reranker, num_chars: int, param: str, prepare: Callable[[], Payload]
+    ) -> tuple[Payload, list[Any]]:
+        def bounded() -> Payload:
+            payload = prepare()
+            self.request_limits.check_tokens(int(sum(payload.tokens)), param)
+            return payload
+
         try:
-            return await self.batcher.submit(self.batcher.queues[name], prepare)
+            return await self.batcher.submit(self.batcher.queues[model.name], bounded, num_chars)
         except MunjangError:
             raise
         except Exception as error:
-            raise Refused("model", f"{name} failed on this request; the server's log has more.") from error
+            raise Refused("model", f"{model.name} failed on this request; the server's log has more.") from error
+
+    async def put_documents(
+        self,
+        view: View,
+        texts: Sequence[str],
+        ids: Sequence[str | None],
+        metadata: Sequence[Metadata],
+        sections: Sequence[Sequence[Section]] | None = None,
+    ) -> tuple[list[str], "Usage"]:
+        """Upsert documents; those without an id get a hash of their content, and equal ones of these are one.
+
+        They are cut in a thread, and the batcher computes their vectors among the requests of others. Nothing is
+        stored before all is computed; then a few are at a time, so that searches get their turn. Returns their ids.
+        """
+        writing = view.writing(texts, ids, metadata, sections)
+        await view.run(partial(view.refuse_taken, writing.ids))
+        num_chars, model = sum(map(len, texts)), self.model_of(view.served)
+        cut = await self.batcher.prepare(lambda: view.cut(writing), num_chars, self.queue_limits.deadline_s)
+        asked = Embedding(role="document")
+        payload, rows = await self._compute(model, num_chars, "documents", lambda: model.prepare(cut.texts, asked))
+        vectors = model.finish(rows, asked)
+        for first, stop in cut.parts(WRITE_PASSAGES):
+            await view.run(partial(view.put, cut.part(first, stop), vectors[first:stop]))
+        return writing.all_ids, Usage(model.name, len(texts), int(sum(payload.tokens)), ())
 
     def view(self, request: Request, name: str | None) -> View:
         """Return what the request's key sees of an index: the one of this name, or the first that it may use."""

@@ -3,18 +3,18 @@
 Routes read and write documents through a view alone, so that no route can forget whose they are.
 """
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from munjang.data.documents import Section
 from munjang.index import Index
 from munjang.index.candidates import Candidates
+from munjang.index.cutting import CutDocuments
 from munjang.index.documents import Metadata, document_id
 from munjang.server.errors import Refused
 from munjang.server.tenants import Key
+from munjang.server.turns import Turns
 from munjang.stores.parsing import parse
 from munjang.types import Floats, Hit, Scalar
 
@@ -23,23 +23,34 @@ T = TypeVar("T")
 
 @dataclass(eq=False)
 class ServedIndex:
-    """An index with its name, and a thread of its own: one writer, and stores need no locks."""
+    """An index with its name, and a thread of its own where clients take turns: stores need no locks."""
 
     name: str
     index: Index
     num_writes: int = 0  # through this server: a map that was drawn before is outdated
 
     def __post_init__(self) -> None:
-        self._thread = ThreadPoolExecutor(1, f"munjang-index-{self.name}")
+        self.turns = Turns(f"index {self.name}")
 
     async def run(self, function: Callable[[], T]) -> T:
-        """Run a function of the index in its thread."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, function)
+        """Run a function of the index in its thread, when it is its client's turn."""
+        return await self.turns.run(function)
 
     def close(self) -> None:
         """Finish what runs, and close the store."""
-        self._thread.shutdown()
+        self.turns.close()
         self.index.close()
+
+
+@dataclass(frozen=True)
+class Writing:
+    """Documents to be stored; `all_ids` are those of all that were sent, equal ones included."""
+
+    all_ids: list[str]
+    ids: list[str]
+    texts: list[str]
+    metadata: list[Metadata]
+    sections: Sequence[Sequence[Section]] | None
 
 
 @dataclass(frozen=True)
@@ -85,28 +96,31 @@ class View:
         self.served.num_writes += 1
         return self.index.delete(ids if not self.key.only else [id for id in set(ids) if self.passages(id)])
 
-    def write(
+    def writing(
         self,
         texts: Sequence[str],
         ids: Sequence[str | None],
         metadata: Sequence[Metadata],
-        sections: Sequence[Sequence[Section]] | None = None,
-    ) -> list[str]:
-        """Upsert documents; those without an id get a hash of their content, and equal ones of these are one."""
+        sections: Sequence[Sequence[Section]] | None,
+    ) -> Writing:
+        """Return documents as they are stored, with the key's own metadata, and each once."""
         given = [self._owned(values) for values in metadata]
         whole = [id or document_id(text, values) for id, text, values in zip(ids, texts, given, strict=True)]
-        if self.key.only:
-            self._refuse_taken(whole)
-        rows = [row for row, id in enumerate(ids) if id is not None or whole.index(whole[row]) == row]
+        first_of = {id: row for row, id in reversed(list(enumerate(whole)))}
+        rows = [row for row, id in enumerate(ids) if id is not None or first_of[whole[row]] == row]
         parts = None if sections is None else [sections[row] for row in rows]
         chosen, fields = [texts[row] for row in rows], [given[row] for row in rows]
-        self.index.upsert(chosen, [whole[row] for row in rows], fields, progress=False, sections=parts)
-        self.served.num_writes += 1
-        return whole
+        return Writing(whole, [whole[row] for row in rows], chosen, fields, parts)
 
-    def num_tokens(self, texts: Sequence[str]) -> int:
-        """Count the tokens of documents."""
-        return int(sum(self.index.model.tokenizer.bodies(texts)[1]))
+    def cut(self, writing: Writing) -> CutDocuments:
+        """Cut documents into passages; in any thread."""
+        return self.index.cut(writing.texts, writing.ids, writing.metadata, writing.sections)
+
+    def put(self, cut: CutDocuments, vectors: Floats) -> None:
+        """Store passages with their vectors. Another key may have taken an id meanwhile."""
+        self.refuse_taken(list(dict.fromkeys(cut.document_ids)))
+        self.index.put(cut, vectors)
+        self.served.num_writes += 1
 
     def _owned(self, metadata: Metadata) -> Metadata:
         for name, value in self.key.only.items():
@@ -115,7 +129,10 @@ class View:
                 raise Refused("forbidden", message, param="metadata")
         return {**metadata, **self.key.only}
 
-    def _refuse_taken(self, ids: Sequence[str]) -> None:
+    def refuse_taken(self, ids: Sequence[str]) -> None:
+        """Refuse ids of documents that are not the key's."""
+        if not self.key.only:
+            return
         for id, rows in self.index.store.passages([*set(ids)]).items():
             if not all(self.sees(passage.metadata) for passage in self.index.get(rows)):
                 raise Refused("forbidden", f"The id {id!r} can't be used by this key; choose another.", param="id")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from munjang.cli import main
-from munjang.cli.serve import CPU_BATCH_TOKENS, KEY_VARIABLE, WAIT_POLICY, Options, keys_of, load, rules_of
+from munjang.cli.serve import CPU_BATCH_TOKENS, KEY_VARIABLE, WAIT_POLICY, Options, keys_of, limits_of, load
 from munjang.errors import InputError
 
 pytest.importorskip("fastapi")
@@ -56,8 +56,8 @@ def test_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_hosts() -> None:
     options = Options(host="10.0.0.7", no_auth=True, allowed_host=("Search.Example",))
-    assert {"10.0.0.7", "search.example", "localhost"} <= set(rules_of(options).hosts)
-    assert rules_of(Options(allowed_host=("*",))).hosts == ()
+    assert {"10.0.0.7", "search.example", "localhost"} <= set(limits_of(options).access.hosts)
+    assert limits_of(Options(allowed_host=("*",))).access.hosts == ()
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.0.1", "some.name"])
@@ -106,7 +106,7 @@ def test_loading(tiny_bert: Path, tmp_path: Path) -> None:
     where = {"device": "cpu", "threads": 1}
     both = (f"one={tiny_bert}", f"two={tiny_bert}")
     options = Options(model=both, index=("memory:",), dimensions=(8,), max_queue=3, **where)
-    service = load(options, Loader(), Metrics())
+    service = load(options, Loader(), Metrics(), limits_of(options))
     assert list(service.batcher.queues) == ["one", "two"]
     assert service.indexes[0].index.model is service.embedders[0].model
     assert service.embedders[1].dimensions == (8,)
@@ -116,7 +116,8 @@ def test_loading(tiny_bert: Path, tmp_path: Path) -> None:
 
     with Index.open(tmp_path / "notes", tiny_bert, device="cpu") as index:
         index.add(["hello world"])
-    alone = load(Options(index=(str(tmp_path / "notes"),), **where), Loader(), Metrics())
+    options = Options(index=(str(tmp_path / "notes"),), **where)
+    alone = load(options, Loader(), Metrics(), limits_of(options))
     assert list(alone.batcher.queues) == [tiny_bert.name]
     assert (alone.indexes[0].name, alone.indexes[0].index.count()) == ("notes", 1)
 
@@ -163,3 +164,27 @@ def test_a_key_file_that_is_no_text(tmp_path: Path) -> None:
     (tmp_path / "keys").write_bytes(b"\xff\xfe\x00key")
     with pytest.raises(InputError, match="not a text file of API keys"):
         keys_of(Options(host="0.0.0.0", api_key_file=str(tmp_path / "keys")))
+
+
+def test_limits_by_name() -> None:
+    options = Options(max_queue=7, limit=("deadline_s=2.5", "max_connections=50", "max_tokens=9", "max_queue=8"))
+    limits = limits_of(options)
+    assert (limits.queues.deadline_s, limits.connections.max_connections, limits.requests.max_tokens) == (2.5, 50, 9)
+    assert limits.queues.max_queue == 8
+    assert limits_of(Options(max_queue=7)).queues.max_queue == 7
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("deadline=2", "Unknown limit 'deadline'; choose from .*Did you mean 'deadline_s'"),
+        ("max_queue=2.5", r"--limit max_queue takes a whole number, not '2\.5'"),
+        ("deadline_s", "--limit deadline_s takes a number, not ''"),
+        ("deadline_s=nan", "--limit deadline_s must be above 0, not nan"),
+        ("max_texts=0", "--limit max_texts must be above 0, not 0"),
+        ("keyring=a", "Unknown limit 'keyring'"),
+    ],
+)
+def test_wrong_limits(given: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        limits_of(Options(limit=(given,)))

@@ -114,7 +114,7 @@ def test_retry_after_what_waits_is_done() -> None:
     assert queue.retry_s() == 5
     queue.rate = 0.01
     assert queue.retry_s() == 60
-    assert "try again in 5 s" in str(Full("x", 8, 5))
+    assert "try again in 5 s" in str(Full("x", 5))
 
 
 @pytest.mark.parametrize("limits", [(0, 1, 1), (1, 0, 1), (1, 1, -1)])

@@ -1,6 +1,5 @@
 """Our routes for the documents of the index: POST, DELETE and GET /documents."""
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Annotated, Any
 
@@ -9,10 +8,7 @@ from pydantic import Field
 
 from munjang.server.bodies import FirstError, OwnBody, Text, Texts, new_router
 from munjang.server.errors import Refused
-from munjang.server.service import Service, Usage
-from munjang.server.views import View
-
-WRITE_DOCUMENTS = 32  # written at once, before others get their turn at the index
+from munjang.server.service import Service
 
 
 class Document(OwnBody):
@@ -45,12 +41,10 @@ def routes(service: Service) -> APIRouter:
     async def add(request: Request, body: Documents) -> dict[str, Any]:
         view, documents = service.view(request, body.index), body.documents
         service.request_limits.check([document.text for document in documents], "documents")
-        ids: list[str] = []
-        for start in range(0, len(documents), WRITE_DOCUMENTS):
-            written, num_tokens = await view.run(partial(_write, view, documents[start : start + WRITE_DOCUMENTS]))
-            ids += written
-            Usage(service.model_of(view.served).name, len(ids), num_tokens, ()).note(request)
-        return {"ids": ids}
+        texts, ids = [each.text for each in documents], [each.id for each in documents]
+        whole, usage = await service.put_documents(view, texts, ids, [each.metadata for each in documents])
+        usage.note(request)
+        return {"ids": whole}
 
     @router.delete("/documents")
     async def delete(request: Request, body: DocumentIds) -> dict[str, Any]:
@@ -88,9 +82,3 @@ def routes(service: Service) -> APIRouter:
         return {"id": id, "metadata": passages[0].metadata, "passages": shown}
 
     return router
-
-
-def _write(view: View, documents: Sequence[Document]) -> tuple[list[str], int]:
-    """Upsert documents; return their ids and how many tokens were read."""
-    texts, ids = [each.text for each in documents], [each.id for each in documents]
-    return view.write(texts, ids, [each.metadata for each in documents]), view.num_tokens(texts)

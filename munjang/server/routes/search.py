@@ -57,6 +57,7 @@ async def find(service: Service, request: Request, body: Search) -> list[Hit]:
     view = service.view(request, body.index)
     if body.rerank is False and body.rerank_weight is not None:
         raise Refused("invalid", "rerank_weight is the weight of a re-ranker; name it with rerank.")
+    service.request_limits.check_query(body.query)
     embedder = service.model_of(view.served)
     vectors, usage = await service.embed(embedder, [body.query], Embedding(role="query"), "query")
     usage.note(request)
