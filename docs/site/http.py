@@ -16,10 +16,11 @@ def schema() -> dict[str, Any]:
     from munjang.server.limits import AccessRules
     from munjang.server.reranker import Reranker
     from munjang.server.service import Service
+    from munjang.server.views import ServedIndex
 
     model = BiEncoder.load()
-    index = Index.open("memory:", model)
-    service = Service([Embedder("ko-en-small", model)], [Reranker("ko-en-reranker", CrossEncoder.load())], index)
+    indexes = [ServedIndex("default", Index.open("memory:", model))]
+    service = Service([Embedder("ko-en-small", model)], [Reranker("ko-en-reranker", CrossEncoder.load())], indexes)
     app: Any = create_app(service, AccessRules()).app
     found: dict[str, Any] = app.openapi()
     return found

@@ -40,6 +40,7 @@ VERBS = {
     "export": "export a model to ONNX or to a sentence-transformers folder",
     "bench": "measure how fast a model runs on this machine",
     "serve": "serve embeddings, re-ranking and search over HTTP",
+    "mcp": "let language models search an index, by the Model Context Protocol",
     "keys": "make, list and revoke the keys of a server's clients",
 }
 USAGE_ERROR = 2
