@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from munjang.server.metrics import Metrics
     from munjang.server.reload import Generation
     from munjang.server.service import Service
+    from munjang.server.telemetry import Telemetry
     from munjang.server.tenants import Keyring
 
 KEY_VARIABLE = "MUNJANG_API_KEY"
@@ -79,6 +80,9 @@ class Options:
     dimensions: tuple[int, ...] = option(
         "dimensions that vectors may be truncated to (default: those the model declares)", default=()
     )
+    otlp: str | None = option(
+        "send spans and metrics to this OpenTelemetry collector, such as http://127.0.0.1:4318", default=None
+    )
     workers: int = option("models that compute at once, each with a batch on every core", default=1)
     drain_s: int = option("seconds to finish open requests after SIGTERM", default=30)
     device: str | None = option("cpu, cuda, cuda:1, mps (default: the best available)", default=None)
@@ -109,37 +113,43 @@ def _serve(options: Options, bound: socket.socket) -> int:
     from munjang.server.reload import Generation, Reloadable
     from munjang.server.run import Server, address_of, log_to_stderr
     from munjang.server.run import run as serve
+    from munjang.server.telemetry import Collector, Off
 
     loader = Loader()
 
     def again(old: Generation) -> Generation:
-        return generation(parse(Options, sys.argv[2:], "munjang serve", ""), loader, old)
+        return generation(parse(Options, sys.argv[2:], "munjang serve", ""), loader, metrics, telemetry, old)
 
-    first = generation(options, loader, None)
+    telemetry = Collector(options.otlp) if options.otlp else Off()
+    metrics = telemetry.metrics(lambda: app.current.service.queue_sizes())
+    first = generation(options, loader, metrics, telemetry)
     warnings.simplefilter("ignore", TruncationWarning)  # clients choose to truncate; it doesn't belong in the log
     log_to_stderr(options.quiet)
     app = Reloadable(first, again)
     names = ", ".join(first.service.batcher.queues)
     greeting = f"Munjang serves {names} at {address_of(bound)}"
-    connections = limits_of(options).connections
-    server = Server(app, app, options.drain_s, lambda: print(greeting, flush=True), connections, app.reload)
+    asgi, connections = telemetry.traced(app), limits_of(options).connections
+    server = Server(asgi, app, options.drain_s, lambda: print(greeting, flush=True), connections, app.reload)
     serve(server, bound)
+    telemetry.close()
     return 0
 
 
-def generation(options: Options, loader: "Loader", old: "Generation | None") -> "Generation":
+def generation(
+    options: Options, loader: "Loader", metrics: "Metrics", telemetry: "Telemetry", old: "Generation | None" = None
+) -> "Generation":
     """Load what the options ask for; where anything about it is wrong, nothing has changed."""
     from munjang.server.app import create_app
-    from munjang.server.metrics import Metrics
     from munjang.server.reload import Generation
 
     try:
         limits = limits_of(options, old.app.rules.keyring if old else None)
-        service = load(options, loader, old.service.metrics if old else Metrics(), limits)
+        service = load(options, loader, limits)
     except BaseException:
         loader.forget()
         raise
     loader.keep()
+    service.metrics, service.telemetry = metrics, telemetry
     return Generation(create_app(service, limits.access), service)
 
 
@@ -180,7 +190,7 @@ def limits_of(options: Options, before: "Keyring | None" = None) -> "Limits":
     return Limits(access, requests=requests, queues=queues).changed(options.limit)
 
 
-def load(options: Options, loader: "Loader", metrics: "Metrics", limits: "Limits") -> "Service":
+def load(options: Options, loader: "Loader", limits: "Limits") -> "Service":
     """Load models, re-rankers and indexes; the two bundled models if none is named."""
     from munjang import checkpoint
     from munjang.server.embedder import Embedder
@@ -199,4 +209,4 @@ def load(options: Options, loader: "Loader", metrics: "Metrics", limits: "Limits
     queues = limits.queues
     if queues.max_batch_tokens == CPU_BATCH_TOKENS:  # nobody asked for another
         queues = replace(queues, max_batch_tokens=GPU_BATCH_TOKENS if on_gpu else cpu)
-    return Service(embedders, rerankers, indexes, queues, limits.requests, options.workers, metrics)
+    return Service(embedders, rerankers, indexes, queues, limits.requests, options.workers)

@@ -18,6 +18,7 @@ from munjang.server.limits import QueueLimits, RequestLimits
 from munjang.server.metrics import Metrics
 from munjang.server.model_queue import ModelQueue, Payload, Slice
 from munjang.server.reranker import Reranker, Scoring
+from munjang.server.telemetry import Off, Telemetry, Times
 from munjang.server.tenants import Key
 from munjang.server.views import ServedIndex, View
 from munjang.types import Floats
@@ -37,6 +38,7 @@ class Service:
     request_limits: RequestLimits = field(default_factory=RequestLimits)
     workers: int = 1
     metrics: Metrics = field(default_factory=Metrics)  # which go on when another service takes over
+    telemetry: Telemetry = field(default_factory=Off)
     is_ready: bool = False
 
     def __post_init__(self) -> None:
@@ -52,6 +54,7 @@ class Service:
         self.batcher.on_batch = self._count
         for served in self.indexes:
             served.turns.deadline_s = self.queue_limits.deadline_s
+        self._times: dict[int, Times] = {}  # of requests that are here, by their payload
         models: list[Embedder | Reranker] = [*self.embedders, *self.rerankers]
         for model in models:
             self.batcher.add(ModelQueue(model.name, model.compute, self.queue_limits, num_at_once=model.num_at_once))
@@ -115,8 +118,10 @@ class Service:
     async def _compute(
         self, model: Embedder | Reranker, num_chars: int, param: str, prepare: Callable[[], Payload]
     ) -> tuple[Payload, list[Any]]:
+        times = Times(model.name)
+
         def bounded() -> Payload:
-            payload = prepare()
+            payload = times.around(prepare, self._times)
             self.request_limits.check_tokens(int(sum(payload.tokens)), param)
             return payload
 
@@ -126,6 +131,13 @@ class Service:
             raise
         except Exception as error:
             raise Refused("model", f"{model.name} failed on this request; the server's log has more.") from error
+        finally:
+            self._times.pop(times.payload_id, None)
+            times.tell(self.telemetry)
+
+    def queue_sizes(self) -> dict[str, int]:
+        """Count the requests that wait or are computed, by model."""
+        return {name: queue.num_inside for name, queue in self.batcher.queues.items()}
 
     async def put_documents(
         self,
@@ -185,6 +197,9 @@ class Service:
         self.metrics.observe("te_batch_next_size", num_units, model=queue.name)
         self.metrics.observe("te_batch_next_tokens", sum(part.num_tokens for part in batch), model=queue.name)
         self.metrics.observe("te_request_inference_duration", seconds, model=queue.name)
+        for part in batch if self.telemetry.is_on else ():
+            if (times := self._times.get(id(part.request.payload))) is not None:
+                times.computed(seconds)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,6 @@ pytest.importorskip("httpx")
 import httpx
 
 from munjang.server.loading import Loader, named
-from munjang.server.metrics import Metrics
 
 ROOT = Path(__file__).parents[2]
 
@@ -106,7 +105,7 @@ def test_loading(tiny_bert: Path, tmp_path: Path) -> None:
     where = {"device": "cpu", "threads": 1}
     both = (f"one={tiny_bert}", f"two={tiny_bert}")
     options = Options(model=both, index=("memory:",), dimensions=(8,), max_queue=3, **where)
-    service = load(options, Loader(), Metrics(), limits_of(options))
+    service = load(options, Loader(), limits_of(options))
     assert list(service.batcher.queues) == ["one", "two"]
     assert service.indexes[0].index.model is service.embedders[0].model
     assert service.embedders[1].dimensions == (8,)
@@ -117,7 +116,7 @@ def test_loading(tiny_bert: Path, tmp_path: Path) -> None:
     with Index.open(tmp_path / "notes", tiny_bert, device="cpu") as index:
         index.add(["hello world"])
     options = Options(index=(str(tmp_path / "notes"),), **where)
-    alone = load(options, Loader(), Metrics(), limits_of(options))
+    alone = load(options, Loader(), limits_of(options))
     assert list(alone.batcher.queues) == [tiny_bert.name]
     assert (alone.indexes[0].name, alone.indexes[0].index.count()) == ("notes", 1)
 

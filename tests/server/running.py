@@ -1,12 +1,13 @@
 """A real server on a free port, in a thread; a model whose batches can be held up, and which remembers them."""
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import httpx
+from starlette.types import ASGIApp
 
 from munjang.server.app import create_app
 from munjang.server.embedder import Embedder
@@ -46,13 +47,17 @@ class Running:
 
 @contextmanager
 def running(
-    service: Service, rules: AccessRules | None = None, port: int = 0, limits: ConnectionLimits | None = None
+    service: Service,
+    rules: AccessRules | None = None,
+    port: int = 0,
+    limits: ConnectionLimits | None = None,
+    traced: Callable[[ASGIApp], ASGIApp] = lambda app: app,
 ) -> Iterator[Running]:
     """Serve until the block ends; then drain."""
     import asyncio
 
     bound, started = bind("127.0.0.1", port), threading.Event()
-    server = Server(create_app(service, rules or AccessRules()), service, 10, started.set, limits)
+    server = Server(traced(create_app(service, rules or AccessRules())), service, 10, started.set, limits)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[bound])))
     thread.start()
     try:

@@ -1,6 +1,8 @@
 """Metrics as Prometheus reads them."""
 
-from munjang.server.metrics import Metrics
+from pathlib import Path
+
+from munjang.server.metrics import NAMES, Metrics
 
 
 def test_text() -> None:
@@ -25,3 +27,8 @@ def test_text() -> None:
         f"te_batch_next_size_count{{{name}}} 4",
     ]
     assert "# TYPE te_request_duration histogram" in lines
+
+
+def test_every_metric_is_in_the_guide() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "guides" / "observe.md").read_text(encoding="utf-8")
+    assert [name for name in NAMES if f"`{name}`" not in guide] == []

@@ -42,7 +42,8 @@ def routes(service: Service) -> APIRouter:
         view, documents = service.view(request, body.index), body.documents
         service.request_limits.check([document.text for document in documents], "documents")
         texts, ids = [each.text for each in documents], [each.id for each in documents]
-        whole, usage = await service.put_documents(view, texts, ids, [each.metadata for each in documents])
+        with service.telemetry.measure("write", index=view.served.name, texts=len(texts)):
+            whole, usage = await service.put_documents(view, texts, ids, [each.metadata for each in documents])
         usage.note(request)
         return {"ids": whole}
 

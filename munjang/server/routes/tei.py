@@ -137,8 +137,7 @@ def routes(service: Service) -> APIRouter:
 
     @router.get("/metrics")
     async def metrics() -> PlainTextResponse:
-        sizes = {name: queue.num_inside for name, queue in service.batcher.queues.items()}
-        return PlainTextResponse(service.metrics.text(sizes), media_type="text/plain; version=0.0.4")
+        return PlainTextResponse(service.metrics.text(service.queue_sizes()), media_type="text/plain; version=0.0.4")
 
     return router
 
