@@ -8,7 +8,7 @@ from munjang.checkpoint.atomic import remove_leftovers
 from munjang.checkpoint.bundled import BUNDLED, default, name_of
 from munjang.checkpoint.files import stated_dtype
 from munjang.checkpoint.hub import BI_HUB, CROSS_HUB, Hub, resolve
-from munjang.checkpoint.late import load_late, new_late
+from munjang.checkpoint.late import is_colbert, load_late, new_late
 from munjang.checkpoint.layouts import new_encoder
 from munjang.checkpoint.model import Model, check_length, describe, fingerprint, stated_weight
 from munjang.checkpoint.onnx import compute_options
@@ -27,6 +27,7 @@ __all__ = [
     "Model",
     "check_length",
     "compute_options",
+    "declared",
     "default",
     "describe",
     "fingerprint",
@@ -56,6 +57,12 @@ OTHER_KINDS = {  # of sentence-transformers and PyLate
 }
 save_bi = write.write_bi
 save_cross = write.write_cross
+
+
+def declared(model: str | os.PathLike[str]) -> str:
+    """Return the class that a folder or Hub name states: SentenceTransformer, CrossEncoder, MultiVectorEncoder, ..."""
+    folder = resolve(model, CROSS_HUB)
+    return "MultiVectorEncoder" if is_colbert(folder) else layouts.declared_kind(folder)
 
 
 def kind(model: str | os.PathLike[str]) -> str:

@@ -2,6 +2,7 @@
 
 munjang index build notes-index notes/
 munjang index build notes-index notes/ --model path/to/model
+munjang index build notes-index notes/ --sparse path/to/splade --late path/to/colbert      four ways to search
 munjang index add notes-index more.jsonl                repeating it skips documents that are already there
 munjang index build office-index reports/ --watch       HWPX, PDF, Word, ...; follows what changes in the folder
 munjang index delete notes-index ID ID
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 
 SOME_SKIPPED = 1  # the exit code where some files could not be read; all others are in the index
+OPENING = ("sparse", "late", "tokens", "pool_factor", "overlap", "context")  # options of Index.open
 SUMMARY_KO = "문서의 색인을 만들고, 바꾸고, 살펴보기"
 
 
@@ -56,6 +58,17 @@ class Options:
     )
     vectors: Literal["float32", "float16", "int8", "binary"] = option("precision of stored vectors", default="float32")
     chunk: int | None = option("maximum tokens per passage; 0: never split documents", default=None)
+    sparse: str | None = option("keep sparse vectors of this model too (SPLADE, ...), to search by", default=None)
+    late: str | None = option("keep token vectors of this model too (ColBERT, ...), to search by", default=None)
+    tokens: Literal["int8", "float16", "float32"] | None = option(
+        "precision of stored token vectors (default: int8)", default=None
+    )
+    pool_factor: float | None = option("keep one token vector of so many, merged by likeness", default=None)
+    overlap: int | None = option("tokens that a passage repeats of the one before (default: 32)", default=None)
+    context: Literal["none", "title", "headings"] | None = option(
+        "what is read in front of a passage: the document's title, or the headings above it too", default=None
+    )
+    late_chunking: bool = option("read passages among their neighbours, as long as the model allows", default=False)
     column: str | None = option("text column of tables (default: recognized by name)", default=None)
     id_column: str | None = option("id column (default: recognized by name)", default=None)
     fields: tuple[str, ...] = option("columns to keep as metadata (default: all others)", default=())
@@ -73,6 +86,7 @@ class Options:
 def run(options: Options) -> int:
     """Run one action on one index."""
     from munjang.index import Index
+    from munjang.index.schema import OpenOptions
 
     if options.action == "build" or options.action == "add":
         if not options.inputs:
@@ -94,7 +108,10 @@ def run(options: Options) -> int:
         return _reembed(options)
     create = options.action in ("build", "import")
     given = (options.place, options.model, options.name, create, options.vectors, options.chunk, options.device)
-    with Index.open(*given, check=_checked(options) if options.action == "import" else None) as index:
+    opening: OpenOptions = {name: getattr(options, name) for name in OPENING}  # type: ignore[assignment]
+    opening["late_chunking"] = options.late_chunking or None  # not given: as the index was made
+    check = _checked(options) if options.action == "import" else None
+    with Index.open(*given, check=check, **opening) as index:
         return ACTIONS[options.action](index, options)
 
 
@@ -169,7 +186,7 @@ def _checked(options: Options) -> "Callable[[Schema, BiEncoder], None]":
         from munjang.index.transfer import check_file
 
         if not _is_folder(options):
-            return check_file(Path(options.inputs[0]), model.fingerprint)
+            return check_file(Path(options.inputs[0]), schema)
         from munjang.scale.manifest import complete_manifest
 
         manifest = complete_manifest(options.inputs[0])
@@ -211,7 +228,8 @@ def _reembed(options: Options) -> int:
     from munjang.index.transfer import reembed
 
     model = BiEncoder.load(options.model, device=options.device)
-    number = reembed(options.place, model, options.model, options.name, not options.quiet)
+    beside = {"sparse": options.sparse, "late": options.late}
+    number = reembed(options.place, model, options.model, options.name, not options.quiet, **beside)
     name = options.model or model.model.folder.name
     _say(options, f"{number:,} passages embedded; {options.place} has the vectors of {name} now")
     return 0

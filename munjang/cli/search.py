@@ -35,7 +35,9 @@ class Options:
         default=None,
         short="-m",
     )
-    rerank: str | None = option("re-rank the candidates with this cross-encoder", default=None)
+    rerank: str | None = option(
+        "re-rank the candidates with this cross-encoder or late-interaction model", default=None
+    )
     rerank_weight: float | None = option(
         "weight of the re-ranker in the final order, 0 to 1; retrieval has the rest (default: the re-ranker's own, "
         "or 1)",
@@ -45,11 +47,14 @@ class Options:
     candidates: int = option("number of passages to retrieve before re-ranking", default=100)
     where: str | None = option("filter by metadata, such as \"year >= 2020 and lang = 'ko'\"", default=None)
     by: tuple[str, ...] = option(
-        "ways to search: words (BM25), dense (vectors) (default: all that the index has)", default=(), metavar="WAY"
+        "ways to search: words (BM25), dense (vectors), sparse, late (tokens) (default: all that the index has)",
+        default=(),
+        metavar="WAY",
     )
     fusion: Literal["scores", "ranks"] = option("how several ways become one order", default="scores")
     diversity: float = option("prefer hits unlike those before them: 0 is off, 1 the most", default=0.0)
     min_score: float | None = option("leave out hits of lower relevance, 0 to 1, in a calibrated index", default=None)
+    around: str = option("show so many passages on either side of a hit's own, or the whole document", default="0")
     passages: bool = option("show every passage, not only the best of each document", default=False)
     column: str | None = option("text column of tables (default: recognized by name)", default=None)
     lines: bool = option("read each line of a .txt as a document", default=False)
@@ -85,6 +90,7 @@ def run(options: Options) -> int:
             fusion=options.fusion,
             diversity=options.diversity,
             min_score=options.min_score,
+            around=int(options.around) if options.around.isdigit() else options.around,
         )
     for hit in hits:
         print(json.dumps(hit.as_dict(), ensure_ascii=False) if options.json else shown(hit))
@@ -99,11 +105,9 @@ def _reranking(options: Options) -> Any:
         if options.rerank_weight is not None:
             raise InputError("--rerank-weight needs --rerank, a cross-encoder")
         return None
-    from munjang.cross_encoder import CrossEncoder
-    from munjang.index.rerank import Reranking
+    from munjang.index.rerank import Reranking, load_scorer
 
-    scorer = CrossEncoder.load(options.rerank, device=options.device, dtype=options.dtype)
-    return Reranking(scorer, weight=options.rerank_weight)
+    return Reranking(load_scorer(options.rerank, options.device, options.dtype), weight=options.rerank_weight)
 
 
 def _of_files(options: Options) -> Any:

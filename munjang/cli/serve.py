@@ -48,6 +48,16 @@ class Options:
         metavar="NAME=PATH",
     )
     reranker: tuple[str, ...] = option("cross-encoders, given like --model", default=(), metavar="NAME=PATH")
+    sparse: tuple[str, ...] = option(
+        "models of sparse vectors (SPLADE, ...), given like --model; those of the index are served too",
+        default=(),
+        metavar="NAME=PATH",
+    )
+    late: tuple[str, ...] = option(
+        "late-interaction models (ColBERT, ...), given like --model; that of the index is served too",
+        default=(),
+        metavar="NAME=PATH",
+    )
     index: tuple[str, ...] = option(
         f"serve these indexes, each as NAME=PLACE or just a place: {LOCATIONS}; the first answers where none is named",
         default=(),
@@ -197,11 +207,12 @@ def load(options: Options, loader: "Loader", limits: "Limits") -> "Service":
     from munjang.server.loading import Where
     from munjang.server.service import Service
 
-    if not (options.model or options.reranker or options.index):
+    if not (options.model or options.reranker or options.index or options.sparse or options.late):
         options = replace(options, model=(checkpoint.default("bi"),), reranker=(checkpoint.default("cross"),))
     where = Where(options.device, options.dtype, options.threads)
     models = loader.embedders(options.model, where)
     indexes = loader.indexes(options.index, options.index_name, models, where)
+    beside = loader.beside(options.sparse, options.late, indexes, where)
     embedders = [Embedder(name, model, options.dimensions or None) for name, model in models]
     rerankers = loader.rerankers(options.reranker, where)
     on_gpu = any(model.device.type == "cuda" for _, model in models)
@@ -209,4 +220,4 @@ def load(options: Options, loader: "Loader", limits: "Limits") -> "Service":
     queues = limits.queues
     if queues.max_batch_tokens == CPU_BATCH_TOKENS:  # nobody asked for another
         queues = replace(queues, max_batch_tokens=GPU_BATCH_TOKENS if on_gpu else cpu)
-    return Service(embedders, rerankers, indexes, queues, limits.requests, options.workers)
+    return Service(embedders, rerankers, indexes, queues, limits.requests, options.workers, beside=beside)

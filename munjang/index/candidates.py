@@ -10,6 +10,7 @@ from munjang.errors import InputError, unknown
 from munjang.index.fusion import FUSIONS, Fused, fuse
 from munjang.index.ways import weights_of
 from munjang.stores.base import Found, Rows, Store
+from munjang.stores.filters import Filter, matches
 from munjang.text.highlights import Highlighter
 from munjang.text.inputs import as_texts
 from munjang.types import Hit
@@ -27,6 +28,7 @@ class RetrieveOptions(TypedDict, total=False):
     fusion: Literal["scores", "ranks"] | str
     diversity: float
     min_score: float | None
+    around: int | Literal["document"] | str
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,7 @@ class Request:
     fusion: str = "scores"
     diversity: float = 0.0
     min_score: float | None = None
+    around: int | str = 0  # passages on either side of a hit's own, which are joined to its text
 
     def __post_init__(self) -> None:
         if not all(isinstance(number, int | np.integer) and number >= 1 for number in (self.k, self.candidates)):
@@ -56,6 +59,10 @@ class Request:
             raise InputError(f"min_score is a relevance from 0 to 1, not {self.min_score}.")
         if self.min_score is not None and not self.is_dense:
             raise InputError("min_score needs the similarity of vectors: search by dense too.")
+
+        is_number = isinstance(self.around, int | np.integer) and not isinstance(self.around, bool)
+        if self.around != "document" and not (is_number and int(self.around) >= 0):
+            raise InputError(f"around is a number of passages from 0, or 'document', not {self.around!r}.")
 
     @property
     def is_dense(self) -> bool:
@@ -128,6 +135,41 @@ def one_per_document(hits: Sequence[Hit]) -> list[Hit]:
 def highlighted(hits: Sequence[Hit], words: Highlighter) -> list[Hit]:
     """Say where the words of the query stand in each hit."""
     return [replace(hit, highlights=tuple(words.places(hit.text))) for hit in hits]
+
+
+def widened(store: Store, hits: Sequence[Hit], around: int | str, where: Filter | None) -> list[Hit]:
+    """Join the passages around a hit's own that fit the filter to its text; `start` and `end` say where that stands."""
+    ids_of = store.passages(list(dict.fromkeys(hit.document_id for hit in hits)))
+    wanted: list[list[str]] = []
+    for hit in hits:
+        ids = ids_of.get(hit.document_id, [])
+        place = ids.index(hit.id) if hit.id in ids else 0
+        reach = len(ids) if around == "document" else int(around)
+        wanted.append(ids[max(0, place - reach) : place + reach + 1] or [hit.id])
+    rows = store.get(list(dict.fromkeys(id for ids in wanted for id in ids)))
+    columns = zip(rows.ids, rows.document_ids, rows.texts, rows.metadata, strict=True)
+    row_of = {
+        id: row
+        for row, (id, document_id, text, metadata) in enumerate(columns)
+        if where is None or matches(where, {**metadata, "id": id, "document_id": document_id, "text": text})
+    }
+    places = [[row_of[id] for id in ids if id in row_of] for ids in wanted]
+    return [_joined(hit, rows, own) for hit, own in zip(hits, places, strict=True)]
+
+
+def _joined(hit: Hit, rows: Rows, places: Sequence[int]) -> Hit:
+    """Return a hit with the text of neighbouring rows, which may overlap; what no row has was white space."""
+    text, end = "", rows.starts[places[0]] if places else 0
+    begin = end
+    for row in places:
+        text += "\n" * min(1, rows.starts[row] - end) if rows.starts[row] > end else ""
+        text += rows.texts[row][max(0, end - rows.starts[row]) :]
+        end = max(end, rows.ends[row])
+    if not places:
+        return hit
+    behind = text.find(hit.text)
+    moved = tuple((start + behind, stop + behind) for start, stop in hit.highlights) if behind >= 0 else ()
+    return replace(hit, text=text, start=begin, end=end, highlights=moved)
 
 
 def diverse(store: Store, hits: Sequence[Hit], request: Request) -> list[Hit]:

@@ -17,7 +17,7 @@ from munjang.arguments import check_arguments
 from munjang.bi_encoder import BiEncoder
 from munjang.cross_encoder import CrossEncoder
 from munjang.data.documents import Section
-from munjang.errors import InputError, MunjangError
+from munjang.errors import InputError
 from munjang.index.candidates import (
     Candidates,
     Request,
@@ -28,22 +28,25 @@ from munjang.index.candidates import (
     highlighted,
     hit_of,
     one_per_document,
+    widened,
 )
+from munjang.index.context import FIELD
 from munjang.index.cutting import CutDocuments, cut_documents
 from munjang.index.documents import Metadata, documents_of, new_fields, sections_by_id
+from munjang.index.encoders import Encoders, check_same, load_own
 from munjang.index.fusion import Fused
 from munjang.index.relevance import NOT_CALIBRATED, fitted, key_of, scale_of, with_relevance
-from munjang.index.rerank import Reranking
-from munjang.index.schema import FORMAT, cutter_of, schema_of
-from munjang.index.ways import WAYS, Asked, choose_ways
+from munjang.index.rerank import Reranking, SearchOptions, reranking_of
+from munjang.index.schema import FORMAT, OpenOptions, check_unchanged, cutter_of, schema_of
+from munjang.index.ways import choose_ways, searched
 from munjang.index.words import also, read_synonyms
+from munjang.multi_vector_encoder import MultiVectorEncoder
 from munjang.stores import open_store
 from munjang.stores.base import NoSuchStore, Rows, Schema, Store
 from munjang.stores.checks import check_fields, check_rows
 from munjang.stores.filters import Filter
 from munjang.stores.parsing import parse
 from munjang.text.highlights import Highlighter
-from munjang.text.passages import PassageCutter
 from munjang.types import Array, Floats, Hit
 from munjang.vectors.similarity import check_vectors
 
@@ -51,21 +54,12 @@ BATCH_DOCUMENTS = 2048  # cut, encoded and stored together: what a killed run ma
 Queries: TypeAlias = str | list[str] | tuple[str, ...] | Array  # an array holds vectors
 
 
-class SearchOptions(RetrieveOptions, total=False):
-    """Options of `search` beside how many hits and which."""
-
-    rerank: CrossEncoder | Reranking | str | None
-
-
-class ModelMismatch(MunjangError):
-    """An index is opened with another model than the one that made its vectors."""
-
-
 class Index:
-    """A model, what cuts documents into passages, and a store. Open one with `Index.open`."""
+    """Models, what cuts documents into passages, and a store. Open one with `Index.open`."""
 
-    def __init__(self, store: Store, model: BiEncoder, cutter: PassageCutter | None) -> None:
-        self.store, self.model, self.cutter = store, model, cutter
+    def __init__(self, store: Store, encoders: Encoders) -> None:
+        self.store, self.encoders, self.model = store, encoders, encoders.dense
+        self.cutter = cutter_of(encoders.dense, store.schema.facts)
 
     @classmethod
     def open(
@@ -78,35 +72,41 @@ class Index:
         chunk: int | None = None,
         device: str | None = None,
         check: Callable[[Schema, BiEncoder], None] | None = None,
+        **options: Unpack[OpenOptions],
     ) -> "Index":
         """Open an index, or create one where there is none.
 
         `location` is a folder (LanceDB), "memory:", "postgresql://...", "milvus+http://..." or "milvus-lite:PATH". A
-        new index takes the bundled model if none is given; an existing one loads the model that it recorded, and
+        new index takes the bundled model if none is given; an existing one loads the models that it recorded, and
         another model's fingerprint raises ModelMismatch. `chunk`: longest passage in tokens (0: nothing is cut).
         `check` is called with schema and model before an index is created, and may refuse by raising.
+
+        `sparse`, `late`: models whose vectors are kept too, to search by (a SparseEncoder and a MultiVectorEncoder, or
+        their folders). `tokens`: how token vectors are stored, int8, float16 or float32; `pool_factor` keeps one of so
+        many. `overlap`: tokens that a passage repeats of the one before. `context`: what is read in front of each
+        passage, "title" (of the metadata) or "headings" too. `late_chunking`: each passage's vector is the mean of its
+        tokens as they are read among its neighbours.
         """
+        check_arguments("open", options, OpenOptions.__annotations__)
         address = os.fspath(location)
+        beside: dict[str, Any] = {name: options.get(name) for name in ("sparse", "late", "tokens", "pool_factor")}
         try:
             store = cls.open_store(address, name)
         except NoSuchStore:
             if not create:
                 raise
-            encoder = _load(model, device)
-            schema = schema_of(encoder, vectors, chunk, model)
+            encoders = Encoders.new(load_own(model, device), **beside, device=device)
+            schema = schema_of(encoders, vectors, chunk, model, options)
             if check is not None:
-                check(schema, encoder)
-            return cls(open_store(address, schema, True, name), encoder, cutter_of(encoder, schema.facts["chunk"]))
+                check(schema, encoders.dense)
+            return cls(open_store(address, schema, True, name), encoders)
         facts = store.schema.facts
         if facts.get("format", 0) > FORMAT:
             raise InputError(f"{address} was written by a newer version of Munjang; update this one.")
-        encoder = _load(facts["model"] if model is None else model, device)
-        if encoder.fingerprint != facts["fingerprint"]:
-            raise ModelMismatch(
-                f"{address} holds vectors of {facts['model']} ({facts['fingerprint'][:12]}), not of this model "
-                f"({encoder.fingerprint[:12]}). Open it without a model, or compute its vectors anew with reembed."
-            )
-        return cls(store, encoder, cutter_of(encoder, facts["chunk"]))
+        check_unchanged(facts, options, address)
+        encoder = load_own(facts["model"] if model is None else model, device)
+        check_same(encoder, facts, "vectors")
+        return cls(store, Encoders.recorded(encoder, store.schema, device, beside))
 
     @staticmethod
     def open_store(location: str, name: str = "default") -> Store:
@@ -190,17 +190,15 @@ class Index:
         """Return hits, best first: a list for one query (a text or a vector), a list of lists for several.
 
         `k` hits (10) out of so many `candidates` (100), which is also what a re-ranker reads. `where` filters by
-        metadata: "year >= 2020 and lang = 'ko'". `rerank`: a cross-encoder that orders the candidates again. `group`:
-        "document" shows the best passage of each, "passage" all of them. `by`: "words" (BM25), "dense" (vectors) or
-        both, by default whatever the engine has; `weights` says how much each counts, and `fusion` how: by "scores" or
-        by "ranks". `diversity` (0 to 1) prefers hits that are unlike those before them. `min_score` leaves out hits
-        whose relevance is lower (`Index.calibrate`).
+        metadata: "year >= 2020 and lang = 'ko'". `rerank`: a cross-encoder, or a late-interaction model, that orders
+        the candidates again. `group`: "document" shows the best passage of each, "passage" all of them. `around`: a
+        hit's text is that of its passage and of so many neighbours on either side, or "document". `by`: some of
+        "words" (BM25), "dense" (vectors), "sparse" and "late" (tokens), by default whatever the index has; `weights`
+        says how much each counts, and `fusion` how: by "scores" or by "ranks". `diversity` (0 to 1) prefers hits that
+        are unlike those before them. `min_score` leaves out hits whose relevance is lower (`Index.calibrate`).
         """
         check_arguments("search", options, {*SearchOptions.__annotations__, "k", "candidates", "where"})
-        rerank = options.pop("rerank", None)
-        reranking = Reranking(CrossEncoder.load(rerank)) if isinstance(rerank, str) else rerank
-        if isinstance(reranking, CrossEncoder):
-            reranking = Reranking(reranking)
+        reranking = reranking_of(options.pop("rerank", None))
         return self.finish(self.retrieve(query, k, candidates, where, **options), reranking)  # type: ignore[misc]
 
     def retrieve(
@@ -216,13 +214,9 @@ class Index:
         request = Request(k, candidates, where, **options)
         queries, is_single = as_queries(query)
         ways = choose_ways(request.by, request.weights, self.store, queries is not None)
-        if queries is None:
-            vectors = self._check_queries(query)
-        elif vectors is None and any(WAYS[name].needs_vectors for name in ways):
-            vectors = self.model.encode_query(queries, progress=False)
-        num_candidates, filter = max(candidates, k), self._filter(where)
-        asked = Asked(queries, vectors)
-        found = {name: WAYS[name].search(self.store, asked, num_candidates, filter) for name in ways}
+        filter = self._filter(where)
+        asked = self.encoders.asked(queries, self._check_queries(query) if queries is None else vectors, ways)
+        found = searched(self.store, ways, asked, max(candidates, k), filter)
         return Candidates(fused_hits(self.store, found, queries, request), queries, is_single, request)
 
     def finish(
@@ -251,6 +245,9 @@ class Index:
                 hits = [with_relevance(*pair, scale) for pair in zip(hits, words, strict=True)]
         if (lowest := request.min_score) is not None:
             hits = [[hit for hit in row if (hit.relevance or 0.0) >= lowest] for row in hits]
+        if request.around:
+            filter = self._filter(request.where)
+            hits = [widened(self.store, row, request.around, filter) for row in hits]
         return hits[0] if found.is_single else hits
 
     def calibrate(
@@ -258,7 +255,7 @@ class Index:
         queries: Sequence[str],
         relevant: Sequence[Collection[str]],
         k: int = 10,
-        rerank: CrossEncoder | Reranking | None = None,
+        rerank: CrossEncoder | MultiVectorEncoder | Reranking | None = None,
     ) -> None:
         """Fit `Hit.relevance`, the probability that a hit answers its query, and keep the scale with the index.
 
@@ -267,7 +264,7 @@ class Index:
         """
         if len(queries) != len(relevant):
             raise InputError(f"Give relevant ids for every query; there are {len(queries)} and {len(relevant)}.")
-        reranking = Reranking(rerank) if isinstance(rerank, CrossEncoder) else rerank
+        reranking = reranking_of(rerank)
         scale = fitted(self.search(list(queries), k, rerank=reranking), queries, relevant)
         facts = self.store.schema.facts
         known = {**facts.get("relevance", {}), key_of(reranking): {"weights": scale.weights, "bias": scale.bias}}
@@ -295,9 +292,15 @@ class Index:
     def info(self) -> dict[str, Any]:
         """Describe this index, for people and for `munjang index info`."""
         facts = self.store.schema.facts
-        stated = {key: facts[key] for key in ("model", "fingerprint", "chunk", "terms")}
+        names = ("model", "fingerprint", "beside", "chunk", "overlap", "context", "late_chunking", "terms")
+        stated = {key: facts[key] for key in names if key in facts}
         shape = {"dimension": self.store.schema.dimension, "metric": self.store.schema.metric}
         return {**self.store.info(), **shape, "vectors": self.store.schema.vectors, **stated}
+
+    @property
+    def ways(self) -> list[str]:
+        """The ways that a query's text is searched by if `by` is not given."""
+        return choose_ways(None, None, self.store, True)
 
     def close(self) -> None:
         """Close files and connections."""
@@ -322,7 +325,8 @@ class Index:
         documents, vectors_ND = documents_of(texts, ids, metadata, vectors)
         sections_of = sections_by_id(ids, sections)
         own = [section.metadata for each in sections_of.values() for section in each]
-        fields = new_fields([values for _, _, values in documents] + own, self.store.schema.fields)
+        context: list[Metadata] = [{FIELD: ""}] if "context" in self.store.schema.facts else []
+        fields = new_fields([values for _, _, values in documents] + own + context, self.store.schema.fields)
         source = iter(documents)
         start = 0
         while batch := list(islice(source, BATCH_DOCUMENTS)):
@@ -357,8 +361,7 @@ class Index:
         sections: Mapping[str, Sequence[Section]],
     ) -> Rows:
         cut = cut_documents(documents, self.cutter if vectors_ND is None else None, self.store, sections)
-        full = self.model.encode_document(cut.texts, progress=progress) if vectors_ND is None else vectors_ND
-        return cut.rows(full, self.store.schema)
+        return cut.encoded(self.encoders, self.store.schema, vectors_ND, progress)
 
     def cut(self, texts: Any, ids: Sequence[str], metadata: Sequence[Metadata], sections: Any = None) -> CutDocuments:
         """Cut documents for `put`: the part of `upsert` that asks neither the model nor the store."""
@@ -367,7 +370,7 @@ class Index:
 
     def put(self, cut: CutDocuments, vectors: Floats) -> None:
         """Store documents that are cut already, with the vectors of their passages; replace those of the same ids."""
-        rows = cut.rows(vectors, self.store.schema)
+        rows = cut.encoded(self.encoders, self.store.schema, vectors)
         self.extend(rows, new_fields(cut.metadata, self.store.schema.fields))
         self._put(rows, list(dict.fromkeys(cut.document_ids)), is_new=False)
 
@@ -393,7 +396,3 @@ class Index:
     def scan(self, batch_rows: int = 4096) -> Iterator[Rows]:
         """Read all rows with their vectors, batch by batch."""
         return self.store.scan(batch_rows)
-
-
-def _load(model: Any, device: str | None) -> BiEncoder:
-    return model if isinstance(model, BiEncoder) else BiEncoder.load(model, device=device)

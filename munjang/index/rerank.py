@@ -1,22 +1,32 @@
-"""Re-ranking candidates with a cross-encoder: to a depth, weighted against the retrieval, within a time budget."""
+"""Re-ranking candidates with a cross-encoder or a late-interaction model: to a depth, weighted, within a budget."""
 
 import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
+from munjang import checkpoint
 from munjang.cross_encoder import CrossEncoder
 from munjang.errors import InputError
+from munjang.index.candidates import RetrieveOptions
+from munjang.multi_vector_encoder import MultiVectorEncoder
 from munjang.types import Doubles, Hit
 
 CLOCK_STRIDE = 32  # candidates of each query between two looks at the clock
 
 
+class SearchOptions(RetrieveOptions, total=False):
+    """Options of `Index.search` beside how many hits and which."""
+
+    rerank: "CrossEncoder | MultiVectorEncoder | Reranking | str | None"
+
+
 @dataclass(frozen=True)
 class Reranking:
-    """A cross-encoder and how to order with it.
+    """A cross-encoder, or a late-interaction model, and how to order with it.
 
     `depth`: how many candidates of each query it reads (None: all). `weight`: its weight in the final order; below 1,
     both scores become z-scores over the candidates and their weighted sum decides. None: what the cross-encoder's
@@ -24,7 +34,7 @@ class Reranking:
     seconds keep their retrieval order, behind those that were.
     """
 
-    scorer: CrossEncoder
+    scorer: CrossEncoder | MultiVectorEncoder
     depth: int | None = None
     weight: float | None = None
     budget_s: float | None = None
@@ -34,18 +44,19 @@ class Reranking:
             raise InputError(f"depth must be at least 1, not {self.depth}.")
         if not 0 <= self.scorer_weight <= 1:
             raise InputError(f"weight must be a number from 0 to 1, not {self.scorer_weight}.")
-        if self.scorer.num_labels != 1:
+        if isinstance(self.scorer, CrossEncoder) and self.scorer.num_labels != 1:
             raise InputError(f"Re-ranking needs one score a pair; this model has {self.scorer.num_labels} labels.")
 
     @property
     def scorer_weight(self) -> float:
         """Return the cross-encoder's weight in the final order: as given, else as its folder states."""
-        return self.scorer.rerank_weight if self.weight is None else self.weight
+        own = self.scorer.rerank_weight if isinstance(self.scorer, CrossEncoder) else 1.0
+        return own if self.weight is None else self.weight
 
     def score(self, queries: Sequence[str], candidates: Sequence[Sequence[Hit]]) -> list[list[float]]:
         """Return the logits of each query's candidates, in their order; fewer than candidates where time ran out.
 
-        The pairs of all queries are packed together.
+        The pairs of all queries are packed together. A late-interaction model's logits are its scores.
         """
         depth = max(map(len, candidates), default=0) if self.depth is None else self.depth
         started_s = time.monotonic()
@@ -55,15 +66,39 @@ class Reranking:
             if self.budget_s is not None and start and time.monotonic() - started_s >= self.budget_s:
                 break
             read = [hits[start : min(start + stride, depth)] for hits in candidates]
-            pairs = [(query, hit.text) for query, hits in zip(queries, read, strict=True) for hit in hits]
-            scores = iter(self.scorer.predict(pairs, activation="Identity").tolist())
-            for row, hits in zip(logits, read, strict=True):
-                row += [next(scores) for _ in hits]
+            for row, scores in zip(logits, self._scores(queries, read), strict=True):
+                row += scores
         return logits
+
+    def _scores(self, queries: Sequence[str], read: Sequence[Sequence[Hit]]) -> list[list[float]]:
+        if isinstance(self.scorer, MultiVectorEncoder):
+            asked = self.scorer.encode_query(list(queries), progress=False)
+            tokens = iter(self.scorer.encode_document([hit.text for hits in read for hit in hits], progress=False))
+            rows = zip(asked, read, strict=True)
+            return [
+                self.scorer.similarity([query_TD], [next(tokens) for _ in hits])[0].tolist() if hits else []
+                for query_TD, hits in rows
+            ]
+        pairs = [(query, hit.text) for query, hits in zip(queries, read, strict=True) for hit in hits]
+        scores = iter(self.scorer.predict(pairs, activation="Identity").tolist())
+        return [[next(scores) for _ in hits] for hits in read]
 
     def order(self, hits: Sequence[Hit], logits: Sequence[float]) -> list[Hit]:
         """Return one query's candidates in their final order, by the logits of the first of them."""
-        return ordered(hits, logits, self.scorer.own_scores(logits), self.scorer_weight)
+        scores = self.scorer.own_scores(logits) if isinstance(self.scorer, CrossEncoder) else list(logits)
+        return ordered(hits, logits, scores, self.scorer_weight)
+
+
+def reranking_of(given: Any) -> Reranking | None:
+    """Return the re-ranking that a search asks for: a model, its folder or Hub name, or how to order with one."""
+    given = load_scorer(given) if isinstance(given, str) else given
+    return given if given is None or isinstance(given, Reranking) else Reranking(given)
+
+
+def load_scorer(name: str, device: str | None = None, dtype: str | None = None) -> CrossEncoder | MultiVectorEncoder:
+    """Load what re-ranks from a folder or by its Hub name: a cross-encoder, unless it states late interaction."""
+    is_late = checkpoint.declared(name) in ("MultiVectorEncoder", "ColBERT")
+    return (MultiVectorEncoder if is_late else CrossEncoder).load(name, device=device, dtype=dtype)
 
 
 def ordered(hits: Sequence[Hit], logits: Sequence[float], scores: Sequence[float], weight: float) -> list[Hit]:

@@ -18,13 +18,16 @@ import numpy as np
 from munjang.bi_encoder import BiEncoder
 from munjang.data.files import read_lines, replacing
 from munjang.errors import InputError
+from munjang.index.cutting import read_texts
 from munjang.index.documents import new_fields
+from munjang.index.encoders import Encoders, load
 from munjang.index.index import BATCH_DOCUMENTS, Index
-from munjang.index.schema import schema_of, stored_vectors
+from munjang.index.schema import PASSAGE_DEFAULTS, schema_of, stored_vectors
 from munjang.index.words import document_terms
 from munjang.progress import Progress
 from munjang.stores import open_store
-from munjang.stores.base import NoSuchStore, Rows
+from munjang.stores.base import NoSuchStore, Rows, Schema
+from munjang.stores.beside import sparse_bytes, sparse_of, token_bytes, tokens_of
 from munjang.types import Floats
 
 FILE_KIND = "munjang index 1"
@@ -36,7 +39,10 @@ def export_rows(index: Index, path: Path, progress: bool | None = None) -> int:
     with replacing(path) as raw, Progress(index.count(), "exporting", progress) as bar:
         packed = gzip.GzipFile(fileobj=raw, mode="wb", mtime=0) if path.suffix == ".gz" else raw
         file = io.TextIOWrapper(packed, encoding="ascii", newline="\n")
-        facts = {key: index.store.schema.facts[key] for key in ("model", "fingerprint")}
+        recorded = index.store.schema.facts
+        facts = {key: recorded[key] for key in ("model", "fingerprint", "beside") if key in recorded}
+        if index.store.schema.token_dimension:
+            facts["tokens"] = index.store.schema.tokens
         head = {"kind": FILE_KIND, "dimension": index.store.schema.dimension, **facts}
         file.write(json.dumps(head) + "\n")
         for rows in index.store.scan(BATCH_DOCUMENTS):
@@ -50,8 +56,9 @@ def export_rows(index: Index, path: Path, progress: bool | None = None) -> int:
     return number
 
 
-def check_file(path: Path, fingerprint: str) -> None:
-    """Refuse a file that `export_rows` did not write, or with vectors of another model, by its first line."""
+def check_file(path: Path, schema: Schema) -> None:
+    """Refuse a file that `export_rows` did not write, or with vectors of other models, by its first line."""
+    fingerprint = schema.facts["fingerprint"]
     head = _record(path, *next(read_lines(path), (1, "")))
     if head.get("kind") != FILE_KIND or not isinstance(head.get("fingerprint"), str):
         raise InputError(f"{path} was not written by `munjang index export`.")
@@ -59,11 +66,17 @@ def check_file(path: Path, fingerprint: str) -> None:
         raise InputError(
             f"{path} holds vectors of {head.get('model')}, another model than this index's; add its texts instead."
         )
+    own, given = schema.facts.get("beside", {}), head.get("beside") or {}
+    for way in ("sparse", "late"):
+        if way in own and (given.get(way) or {}).get("fingerprint") != own[way]["fingerprint"]:
+            raise InputError(f"{path} has no {way} vectors of {own[way]['model']}; add its texts instead.")
+    if "late" in own and head.get("tokens") != schema.tokens:
+        raise InputError(f"{path} has token vectors as {head.get('tokens')}, this index as {schema.tokens}.")
 
 
 def import_rows(index: Index, path: Path, progress: bool | None = None) -> int:
     """Import the rows of a file that an index of the same model wrote; existing rows are replaced."""
-    check_file(path, index.store.schema.facts["fingerprint"])
+    check_file(path, index.store.schema)
     lines = islice(((number, line) for number, line in read_lines(path) if line.strip()), 1, None)
     number = 0
     with Progress(label="importing", enabled=progress) as bar:
@@ -92,23 +105,42 @@ def _record(path: Path, number: int, line: str) -> dict[str, Any]:
 
 
 def reembed(
-    location: str, model: BiEncoder, model_name: str | None, name: str = "default", progress: bool | None = None
+    location: str,
+    model: BiEncoder,
+    model_name: str | None,
+    name: str = "default",
+    progress: bool | None = None,
+    sparse: Any = None,
+    late: Any = None,
 ) -> int:
     """Compute all vectors of an index anew with another model, beside the old ones, and switch when all are stored.
 
-    Until then searches use the old ones. Resumes a stopped run with the rows that are missing. Returns their number.
+    `sparse`, `late`: models whose vectors are added or take the place of those there; others are kept. Until all are
+    stored searches use the old ones. Resumes a stopped run with the rows that are missing. Returns their number.
     """
     old = Index.open_store(location, name)
-    if old.schema.facts["fingerprint"] == model.fingerprint:
+    before = old.schema.facts
+    if before.get("late_chunking"):
+        raise InputError(f"{location} was made with late_chunking, which reads whole documents; build it anew.")
+    encoders = _new_encoders(old.schema, model, sparse, late)
+    target = _next_name(before.get("generation", 0), name)
+    options = {key: before[key] for key in PASSAGE_DEFAULTS if key in before}
+    names = {"sparse": sparse, "late": late} | {
+        way: stated["model"]
+        for way, stated in before.get("beside", {}).items()
+        if way in ("sparse", "late") and (sparse if way == "sparse" else late) is None
+    }
+    schema = schema_of(
+        encoders, old.schema.vectors, before["chunk"], model_name or model.model.folder, {**options, **names}
+    )
+    facts = {**schema.facts, "generation": before.get("generation", 0) + 1}
+    if _stated(schema.facts) == _stated(before):
         raise InputError(f"{location} has this model's vectors already.")
-    target = _next_name(old.schema.facts.get("generation", 0), name)
-    schema = schema_of(model, old.schema.vectors, old.schema.facts["chunk"], model_name or model.model.folder)
-    facts = {**schema.facts, "generation": old.schema.facts.get("generation", 0) + 1}
-    facts |= {name: old.schema.facts[name] for name in ("synonyms",) if name in old.schema.facts}
+    facts |= {key: before[key] for key in ("synonyms",) if key in before}
     schema = replace(schema, fields=dict(old.schema.fields), facts=facts)
     try:
         new = open_store(location, None, False, target)
-        if new.schema.facts["fingerprint"] != model.fingerprint:
+        if _stated(new.schema.facts) != _stated(facts):
             raise InputError(f"Another model was begun before: {new.schema.facts['model']}. Finish that first.")
     except NoSuchStore:
         new = open_store(location, schema, True, target)
@@ -118,7 +150,7 @@ def reembed(
             known = set(new.get(rows.ids).ids)
             missing = [row for row, id in enumerate(rows.ids) if id not in known]
             if missing:
-                new.upsert(_reencoded(rows, missing, model, new.schema, new.abilities.has_terms))
+                new.upsert(_reencoded(_taken(rows, missing), encoders, new.schema, new.abilities.has_terms))
             number += len(missing)
             bar.advance(len(rows))
     old.put_facts({**old.schema.facts, "moved_to": target})
@@ -127,25 +159,48 @@ def reembed(
     return number
 
 
+def _new_encoders(schema: Schema, model: BiEncoder, sparse: Any, late: Any) -> Encoders:
+    """Return the models to encode with: those given, else those that the index has."""
+    stated, device = schema.facts.get("beside", {}), str(model.device)
+    sparse = stated.get("sparse", {}).get("model") if sparse is None else sparse
+    late = stated.get("late", {}).get("model") if late is None else late
+    tokens = schema.tokens if schema.token_dimension else None
+    return Encoders.new(
+        model, load("sparse", sparse, device), load("late", late, device), tokens, stated.get("pool_factor")
+    )
+
+
+def _stated(facts: Mapping[str, Any]) -> dict[str, str]:
+    """Return the fingerprints of all models that an index recorded."""
+    beside = {way: each["fingerprint"] for way, each in facts.get("beside", {}).items() if isinstance(each, dict)}
+    return {"dense": facts["fingerprint"], **beside}
+
+
 def _next_name(generation: int, name: str) -> str:
     return f"{name.split('~')[0]}~{generation + 1}"
 
 
-def _reencoded(rows: Rows, keep: list[int], model: BiEncoder, schema: Any, has_terms: bool) -> Rows:
-    texts = [rows.texts[at] for at in keep]
-    stored, full = stored_vectors(model.encode_document(texts, progress=False), schema)
-    columns = ([column[at] for at in keep] for column in (rows.ids, rows.document_ids, rows.starts, rows.ends))
-    ids, documents, starts, ends = columns
-    metadata = [rows.metadata[at] for at in keep]
+def _taken(rows: Rows, places: Sequence[int]) -> Rows:
+    columns = (rows.ids, rows.document_ids, rows.texts, rows.starts, rows.ends, rows.metadata)
+    return Rows(*([column[at] for at in places] for column in columns))  # type: ignore[arg-type]
+
+
+def _reencoded(rows: Rows, encoders: Encoders, schema: Schema, has_terms: bool) -> Rows:
+    texts = read_texts(rows.texts, rows.metadata, schema)
+    stored, full = stored_vectors(encoders.dense.encode_document(texts, progress=False), schema)
     words = document_terms(texts, schema.facts) if has_terms else None
-    return Rows(ids, documents, texts, starts, ends, metadata, stored, full, words)  # type: ignore[arg-type]
+    return replace(rows, vectors=stored, full_vectors=full, terms=words, **encoders.beside(texts))
 
 
 def _lines(rows: Rows) -> Iterator[dict[str, Any]]:
     vectors = rows.full_vectors if rows.full_vectors is not None else rows.vectors
     assert vectors is not None
+    sparse = None if rows.sparse is None else sparse_bytes(rows.sparse)
+    tokens = None if rows.tokens is None else token_bytes(rows.tokens)
     for at, id in enumerate(rows.ids):
-        packed = base64.b64encode(np.ascontiguousarray(vectors[at], "<f4").tobytes()).decode()
+        packed = _packed(np.ascontiguousarray(vectors[at], "<f4").tobytes())
+        beside = {} if sparse is None else {"sparse": _packed(sparse[at])}
+        beside |= {} if tokens is None else {"tokens": _packed(tokens[at])}
         yield {
             "id": id,
             "document_id": rows.document_ids[at],
@@ -154,16 +209,27 @@ def _lines(rows: Rows) -> Iterator[dict[str, Any]]:
             "end": rows.ends[at],
             "metadata": dict(rows.metadata[at]),
             "vector": packed,
+            **beside,
         }
 
 
+def _packed(value: bytes) -> str:
+    return base64.b64encode(value).decode()
+
+
 def _rows(index: Index, lines: Sequence[Mapping[str, Any]]) -> Rows:
+    schema = index.store.schema
     vectors = [np.frombuffer(base64.b64decode(line["vector"]), "<f4") for line in lines]
     full: Floats = np.stack(vectors).astype(np.float32)
-    stored, beside = stored_vectors(full, index.store.schema)
-    texts = [line["text"] for line in lines]
-    ids, documents, starts, ends, metadata = (
-        [line[key] for line in lines] for key in ("id", "document_id", "start", "end", "metadata")
-    )
-    words = document_terms(texts, index.store.schema.facts) if index.store.abilities.has_terms else None
-    return Rows(ids, documents, texts, starts, ends, metadata, stored, beside, words)
+    stored, beside = stored_vectors(full, schema)
+    keys = ("id", "document_id", "text", "start", "end", "metadata")
+    ids, documents, texts, starts, ends, metadata = ([line[key] for line in lines] for key in keys)
+    rows = Rows(ids, documents, texts, starts, ends, metadata, stored, beside)
+    if index.store.abilities.has_terms:
+        rows = replace(rows, terms=document_terms(read_texts(texts, metadata, schema), schema.facts))
+    if schema.sparse_dimension:
+        values = [base64.b64decode(line["sparse"]) for line in lines]
+        rows = replace(rows, sparse=sparse_of(values, schema.sparse_dimension))
+    if schema.token_dimension:
+        rows = replace(rows, tokens=tokens_of([base64.b64decode(line["tokens"]) for line in lines], schema))
+    return rows

@@ -1,4 +1,4 @@
-"""Ways of searching an index: by words and by the vectors of passages. To add one: a function and a line in WAYS.
+"""Ways of searching an index: by words and by vectors of passages. To add one: a function and a line in WAYS.
 
 Q queries, D dimensions.
 """
@@ -7,12 +7,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+import numpy as np
+
 from munjang.errors import InputError, unknown
 from munjang.index.words import terms_of_queries
 from munjang.stores.base import Found, Store
+from munjang.stores.beside import NO_SPARSE, NO_TOKENS, token_scores
 from munjang.stores.filters import Filter
+from munjang.stores.scoring import best
 from munjang.text.korean import has_hangul
-from munjang.types import Floats
+from munjang.types import Array, Floats
+from munjang.vectors.sparse import SparseVectors
+
+MAX_EXACT_TOKEN_ROWS = 10_000  # of more, only what the other ways found is scored by its tokens: MaxSim reads them all
 
 
 @dataclass(frozen=True)
@@ -20,7 +27,9 @@ class Asked:
     """What is searched for: texts, and their vectors where the way needs them."""
 
     texts: Sequence[str] | None  # None: vectors were given
-    vectors_QD: Floats | None
+    vectors_QD: Floats | None = None
+    sparse: SparseVectors | None = None
+    tokens: Sequence[Array] | None = None  # token vectors of each query
 
 
 Search: TypeAlias = Callable[[Store, Asked, int, Filter | None], list[Found]]
@@ -33,8 +42,7 @@ class Way:
     search: Search
     weight: Callable[[str], float]  # by the query
     lacks: Callable[[Store], str | None]
-    needs_text: bool = False
-    needs_vectors: bool = False
+    needs_text: bool = True
 
 
 def by_words(store: Store, asked: Asked, k: int, where: Filter | None) -> list[Found]:
@@ -46,6 +54,41 @@ def by_vectors(store: Store, asked: Asked, k: int, where: Filter | None) -> list
     """Search by the similarity of vectors."""
     assert asked.vectors_QD is not None
     return store.search(asked.vectors_QD, k, where)
+
+
+def by_sparse(store: Store, asked: Asked, k: int, where: Filter | None) -> list[Found]:
+    """Search by dot products of sparse vectors."""
+    assert asked.sparse is not None
+    return store.search_sparse(asked.sparse, k, where)
+
+
+def by_tokens(store: Store, asked: Asked, k: int, where: Filter | None) -> list[Found]:
+    """Search by MaxSim of token vectors, all of them."""
+    assert asked.tokens is not None
+    return store.search_tokens(asked.tokens, k, where)
+
+
+def second_stage(store: Store, asked: Asked, k: int, found: Sequence[list[Found]]) -> list[Found]:
+    """Score by MaxSim what the other ways found of each query."""
+    assert asked.tokens is not None
+    orders = []
+    for query_TD, *each in zip(asked.tokens, *found, strict=True):
+        rows = store.get(list(dict.fromkeys(id for order in each for id in order.ids)), with_vectors=True)
+        scores_N = token_scores([query_TD], rows.tokens or [])[0]
+        has_tokens = np.flatnonzero(np.isfinite(scores_N))
+        orders.append(best([rows.ids[row] for row in has_tokens.tolist()], scores_N[has_tokens], k))
+    return orders
+
+
+def searched(store: Store, names: Sequence[str], asked: Asked, k: int, where: Filter | None) -> dict[str, list[Found]]:
+    """Search by each way; by tokens as a second stage where reading all of them would take long."""
+    others = [name for name in names if name != "late"]
+    found = {name: WAYS[name].search(store, asked, k, where) for name in others}
+    if "late" in names:
+        is_second = others and store.count() > MAX_EXACT_TOKEN_ROWS
+        before = list(found.values())
+        found["late"] = second_stage(store, asked, k, before) if is_second else by_tokens(store, asked, k, where)
+    return {name: found[name] for name in names}
 
 
 def _no_words(store: Store) -> str | None:
@@ -60,9 +103,28 @@ def weight_of_words(query: str) -> float:
     return 0.5 if has_hangul(query) else 0.3
 
 
+def _no_sparse(store: Store) -> str | None:
+    if not store.abilities.has_sparse:
+        return "this engine has no sparse vectors; a folder or memory: has"
+    return None if store.schema.sparse_dimension else NO_SPARSE
+
+
+def _no_tokens(store: Store) -> str | None:
+    if not store.abilities.has_tokens:
+        return "this engine has no token vectors; a folder or memory: has"
+    return None if store.schema.token_dimension else NO_TOKENS
+
+
+def weight_of_vectors(query: str) -> float:
+    """Return the weight of a model's way against words; of several models each counts as much as this."""
+    return 1 - weight_of_words(query)
+
+
 WAYS = {
-    "words": Way(by_words, weight_of_words, _no_words, needs_text=True),
-    "dense": Way(by_vectors, lambda query: 1 - weight_of_words(query), lambda store: None, needs_vectors=True),
+    "words": Way(by_words, weight_of_words, _no_words),
+    "dense": Way(by_vectors, weight_of_vectors, lambda store: None, needs_text=False),
+    "sparse": Way(by_sparse, weight_of_vectors, _no_sparse),
+    "late": Way(by_tokens, weight_of_vectors, _no_tokens),
 }
 
 

@@ -10,8 +10,12 @@ from munjang.bi_encoder import BiEncoder
 from munjang.cross_encoder import CrossEncoder
 from munjang.errors import InputError
 from munjang.index import Index
+from munjang.model import LoadedModel
+from munjang.multi_vector_encoder import MultiVectorEncoder
+from munjang.server.beside import BesideEmbedder
 from munjang.server.reranker import Reranker
 from munjang.server.views import ServedIndex
+from munjang.sparse_encoder import SparseEncoder
 from munjang.stores.base import NoSuchStore
 
 
@@ -56,6 +60,17 @@ class Loader:
                 models.append((_new_name(one.index.model, models), one.index.model))
             served.append(one)
         return served
+
+    def beside(
+        self, sparse: Sequence[str], late: Sequence[str], indexes: Sequence[ServedIndex], where: Where
+    ) -> list[BesideEmbedder]:
+        """Load models of sparse and token vectors, given as NAME=PATH, and add those that indexes search with."""
+        kinds: tuple[tuple[Any, Sequence[str]], ...] = ((SparseEncoder, sparse), (MultiVectorEncoder, late))
+        found = [(name, self._model(kind, path, where)) for kind, given in kinds for name, path in map(named, given)]
+        for model in (model for served in indexes for model in served.index.encoders.others):
+            if not any(model.fingerprint == known.fingerprint for _, known in found):
+                found.append((_new_name(model, found), model))
+        return [BesideEmbedder(name, model) for name, model in found]
 
     def keep(self) -> None:
         """Take over what this load has used, for the next one."""
@@ -137,6 +152,6 @@ def _fingerprint(place: str, inner: str) -> str | None:
     return fingerprint
 
 
-def _new_name(model: BiEncoder, models: Sequence[tuple[str, BiEncoder]]) -> str:
+def _new_name(model: LoadedModel, models: Sequence[tuple[str, LoadedModel]]) -> str:
     known, name = {name for name, _ in models}, Path(model.model.folder).name
     return next(each for each in (name, *(f"{name}-{n}" for n in range(2, 1000))) if each not in known)

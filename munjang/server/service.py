@@ -12,6 +12,7 @@ from munjang.data.documents import Section
 from munjang.errors import InputError, MunjangError
 from munjang.index.documents import Metadata
 from munjang.server.batcher import Batcher
+from munjang.server.beside import BesideEmbedder
 from munjang.server.embedder import Embedder, Embedding, Inputs
 from munjang.server.errors import ClientGone, Refused
 from munjang.server.limits import QueueLimits, RequestLimits
@@ -39,10 +40,11 @@ class Service:
     workers: int = 1
     metrics: Metrics = field(default_factory=Metrics)  # which go on when another service takes over
     telemetry: Telemetry = field(default_factory=Off)
+    beside: Sequence[BesideEmbedder] = ()  # of sparse and of token vectors
     is_ready: bool = False
 
     def __post_init__(self) -> None:
-        if not self.embedders and not self.rerankers:
+        if not (self.embedders or self.rerankers or self.beside):
             raise InputError("Nothing to serve: give at least one model, re-ranker or index.")
         names = [served.name for served in self.indexes]
         for served in self.indexes:
@@ -55,7 +57,7 @@ class Service:
         for served in self.indexes:
             served.turns.deadline_s = self.queue_limits.deadline_s
         self._times: dict[int, Times] = {}  # of requests that are here, by their payload
-        models: list[Embedder | Reranker] = [*self.embedders, *self.rerankers]
+        models: list[Embedder | Reranker | BesideEmbedder] = [*self.embedders, *self.rerankers, *self.beside]
         for model in models:
             self.batcher.add(ModelQueue(model.name, model.compute, self.queue_limits, num_at_once=model.num_at_once))
 
@@ -66,6 +68,18 @@ class Service:
     def reranker(self, name: str | None) -> Reranker:
         """Return the cross-encoder of this name."""
         return _named(self.rerankers, name, "re-ranker")
+
+    def beside_model(self, name: str | None, kind: str) -> BesideEmbedder:
+        """Return the sparse or late-interaction model of this name."""
+        what = {"sparse": "sparse model", "late": "late-interaction model"}[kind]
+        return _named([model for model in self.beside if model.kind == kind], name, what)
+
+    async def embed_beside(
+        self, model: BesideEmbedder, texts: Sequence[Any], role: str, truncate: bool
+    ) -> tuple[list[Any], "Usage"]:
+        """Return a sparse vector, or token vectors, of each text and what was read for them."""
+        payload, rows = await self._submit(model, texts, "inputs", lambda: model.prepare(texts, role, truncate))
+        return rows, Usage(model.name, len(texts), int(sum(payload.tokens)), payload.cut_rows)
 
     async def embed(self, model: Embedder, inputs: Inputs, asked: Embedding, param: str) -> tuple[Floats, "Usage"]:
         """Return the vectors of texts and what was read for them."""
@@ -110,13 +124,13 @@ class Service:
         return scores, Usage(model.name, len(texts), int(sum(payload.tokens)), payload.cut_rows)
 
     async def _submit(
-        self, model: Embedder | Reranker, inputs: Inputs, param: str, prepare: Callable[[], Payload]
+        self, model: Embedder | Reranker | BesideEmbedder, inputs: Inputs, param: str, prepare: Callable[[], Payload]
     ) -> tuple[Payload, list[Any]]:
         self.request_limits.check(inputs, param)
         return await self._compute(model, sum(map(len, inputs)), param, prepare)
 
     async def _compute(
-        self, model: Embedder | Reranker, num_chars: int, param: str, prepare: Callable[[], Payload]
+        self, model: Embedder | Reranker | BesideEmbedder, num_chars: int, param: str, prepare: Callable[[], Payload]
     ) -> tuple[Payload, list[Any]]:
         times = Times(model.name)
 

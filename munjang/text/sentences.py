@@ -67,6 +67,22 @@ def is_heading(text: str, start: int) -> bool:
     return HEADING.match(text, start) is not None
 
 
+def headings_above(text: str, place: int) -> list[str]:
+    """Return the headings of Markdown that a place stands under, the outermost first.
+
+    >>> headings_above("# A\\n## B\\nb\\n## C\\nc", 16)
+    ['A', 'C']
+    """
+    open_headings: dict[int, str] = {}
+    for match in LINE.finditer(text, 0, place):
+        mark = HEADING.match(match[0])
+        if mark:
+            level = mark[0].count("#")
+            open_headings = {depth: title for depth, title in open_headings.items() if depth < level}
+            open_headings[level] = match[0][mark.end() :].strip().rstrip("#").strip()
+    return [title for title in open_headings.values() if title]
+
+
 def lines(text: str, start: int, end: int) -> list[tuple[int, int]]:
     """Return the lines of a part of a text, without the white space around them."""
     return stripped(text, [match.span() for match in LINE.finditer(text, start, end)])

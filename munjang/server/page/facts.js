@@ -2,7 +2,8 @@
 
 import { ask, events } from "./api.js";
 
-export const facts = { models: [], hasEmbedder: false, hasReranker: false, hasIndex: false, passages: 0, fields: {} };
+const NOTHING = { models: [], hasEmbedder: false, hasReranker: false, hasIndex: false, passages: 0, fields: {} };
+export const facts = { ...NOTHING, ways: ["dense"] };
 
 export async function learn() {
   const info = await ask("GET", "info");
@@ -11,6 +12,7 @@ export async function learn() {
   facts.hasEmbedder = kinds.includes("embedding");
   facts.hasReranker = kinds.includes("reranker");
   facts.hasIndex = info.has_index;
+  facts.ways = Object.values(info.ways)[0] ?? facts.ways; // of the first index, which the page searches
   if (facts.hasIndex) {
     const { passages, fields } = await ask("GET", "documents");
     Object.assign(facts, { passages, fields });

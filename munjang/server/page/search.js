@@ -72,7 +72,7 @@ export async function search() {
     k: CANDIDATES,
     candidates: CANDIDATES,
     where: find("where").value.trim() || null,
-    by: find("words").checked ? null : ["dense"],
+    by: find("words").checked ? null : facts.ways.filter((way) => way !== "words"),
   };
   try {
     const [retrieved, ms] = await timed(body, mine.signal);

@@ -20,8 +20,9 @@ class Search(OwnBody):
     """POST /search. `rerank`: the name of a re-ranker, or true for the first one.
 
     `rerank_weight`: its weight in the final order, 0 to 1, the retrieval has the rest; left out, what the re-ranker's
-    folder states, or 1. `by`: words, dense or both; left out, all that the index has. `weights`: of each way.
-    `min_score`: the lowest relevance, in an index that is calibrated. `index`: its name, where there are several.
+    folder states, or 1. `by`: some of words, dense, sparse, late; left out, all that the index has. `weights`: of each
+    way. `min_score`: the lowest relevance, in an index that is calibrated. `around`: passages on either side of a hit's
+    own that are joined to its text, or "document". `index`: its name, where there are several.
     """
 
     query: Text
@@ -37,6 +38,7 @@ class Search(OwnBody):
     diversity: Annotated[float, Field(ge=0, le=1)] = 0.0
     min_score: Annotated[float, Field(ge=0, le=1)] | None = None
     index: Text | None = None
+    around: Annotated[int, Field(ge=0, le=1000)] | Literal["document"] = 0
 
 
 def routes(service: Service) -> APIRouter:
@@ -62,7 +64,7 @@ async def find(service: Service, request: Request, body: Search) -> list[Hit]:
     vectors, usage = await service.embed(embedder, [body.query], Embedding(role="query"), "query")
     usage.note(request)
     asked = (body.query, body.k, body.candidates, body.where, vectors)
-    names = ("group", "by", "weights", "fusion", "diversity", "min_score")
+    names = ("group", "by", "weights", "fusion", "diversity", "min_score", "around")
     options: RetrieveOptions = {name: getattr(body, name) for name in names}  # type: ignore[assignment]
     with service.telemetry.measure("search", index=view.served.name):
         found = await view.run(partial(view.retrieve, *asked, **options))

@@ -210,7 +210,12 @@ def described(service: Service, key: Key) -> dict[str, Any]:
         scorer = reranker.scorer
         dtype = str(scorer.dtype).removeprefix("torch.")
         models[reranker.name] = {"kind": "reranker", "max_input_length": scorer.max_length, "dtype": dtype}
-    first, indexes = next(iter(models)), [served.name for served in service.visible_indexes(key)]
+    for beside in service.beside:
+        dtype = str(beside.model.dtype).removeprefix("torch.")
+        facts = {"dimension": beside.model.dimension, "max_input_length": beside.model.max_length, "dtype": dtype}
+        models[beside.name] = {"kind": beside.kind, **facts}
+    served = service.visible_indexes(key)
+    first, indexes = next(iter(models)), [each.name for each in served]
     return {
         "model_id": first,
         "model_dtype": models[first]["dtype"],
@@ -224,4 +229,5 @@ def described(service: Service, key: Key) -> dict[str, Any]:
         "models": models,
         "has_index": bool(indexes),
         "indexes": indexes,
+        "ways": {each.name: each.index.ways for each in served},
     }

@@ -1,4 +1,4 @@
-"""More routes of text-embeddings-inference: POST /tokenize, /decode, /embed_all, and /predict for scores of pairs."""
+"""More routes of text-embeddings-inference: POST /tokenize, /decode, /embed_all, /embed_sparse, and /predict."""
 
 import asyncio
 from typing import Annotated, Any
@@ -41,6 +41,15 @@ class EmbedAll(ForeignBody):
     inputs: Text | Texts | Tokens | TokenRows
     truncate: bool | None = None
     truncation_direction: Direction | None = None
+    prompt_name: str | None = None
+    model: str | None = None
+
+
+class EmbedSparse(ForeignBody):
+    """POST /embed_sparse: the dimensions and values that are not zero. `prompt_name`: document, or query."""
+
+    inputs: Text | Texts
+    truncate: bool | None = None
     prompt_name: str | None = None
     model: str | None = None
 
@@ -88,13 +97,32 @@ def routes(service: Service) -> APIRouter:
 
     @router.post("/embed_all")
     async def embed_all(request: Request, body: EmbedAll) -> Response:
-        inputs, model = as_inputs(body.inputs), service.embedder(body.model)
+        inputs = as_inputs(body.inputs)
+        late = [each for each in service.beside if each.kind == "late" and body.model in (each.name, None)]
+        if late and (body.model is not None or not service.embedders):
+            asked_for = (late[0], inputs, body.prompt_name or "document", body.truncate is not False)
+            texts, usage = await while_connected(request, service.embed_beside(*asked_for))
+            usage.note(request)
+            return Response(listed([listed(await rendered(each)) for each in texts]), media_type="application/json")
+        model = service.embedder(body.model)
         keeps_end = body.truncation_direction in LEFT
         asked = Embedding(prompt_name=body.prompt_name, truncate=body.truncate is not False, keeps_end=keeps_end)
         texts, usage = await while_connected(request, service.embed_tokens(model, inputs, asked, "inputs"))
         usage.note(request)
         rows = [listed(await rendered(vectors)) for vectors in texts]
         return Response(listed(rows), media_type="application/json")
+
+    @router.post("/embed_sparse")
+    async def embed_sparse(request: Request, body: EmbedSparse) -> Response:
+        inputs, model = as_inputs(body.inputs), service.beside_model(body.model, "sparse")
+        asked = (model, inputs, body.prompt_name or "document", body.truncate is not False)
+        vectors, usage = await while_connected(request, service.embed_beside(*asked))
+        usage.note(request)
+        rows = [
+            [{"index": index, "value": value} for index, value in zip(indices.tolist(), values.tolist(), strict=True)]
+            for indices, values in vectors
+        ]
+        return Response(to_json(rows), media_type="application/json")
 
     @router.post("/predict")
     async def predict(request: Request, body: Predict) -> Response:
