@@ -12,6 +12,7 @@ CrossEncoder behind a model, with everything that sentence-transformers does not
 from typing import TYPE_CHECKING
 
 from munjang.compat import gaps, paths, util
+from munjang.compat.card import CrossEncoderModelCardData, SentenceTransformerModelCardData
 from munjang.compat.cross_encoder import CrossEncoder
 from munjang.compat.quantization import quantize_embeddings
 from munjang.compat.sentence_transformer import SentenceTransformer
@@ -22,8 +23,10 @@ __version__ = "6.2.0"  # of the sentence-transformers that it stands for; munjan
 
 __all__ = [
     "CrossEncoder",
+    "CrossEncoderModelCardData",
     "LoggingHandler",
     "SentenceTransformer",
+    "SentenceTransformerModelCardData",
     "SimilarityFunction",
     "quantize_embeddings",
     "util",

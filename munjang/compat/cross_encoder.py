@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,13 @@ import torch
 from torch import Tensor, nn
 
 from munjang import checkpoint, cross_encoder
+from munjang.compat.card import card_data
+from munjang.compat.gaps import HEADS
 from munjang.compat.loading import asked_dtype, asked_length, check_fixed, find_folder
 from munjang.compat.model import Model, Pool
+from munjang.compat.modules.transformer import Transformer
 from munjang.compat.renames import renamed
 from munjang.errors import CheckpointError, InputError
-from munjang.text.tokenizer import Tokens
 
 Pairs = list[tuple[str, str]]
 # Arguments of rank that have no effect in sentence-transformers either
@@ -60,23 +63,32 @@ class CrossEncoder(Model[cross_encoder.CrossEncoder]):
     ) -> None:
         rest = dict(config_kwargs or {})
         num_labels = rest.pop("num_labels", None) if num_labels is None else num_labels
-        check_fixed(
-            modules=modules,
-            config_kwargs=rest,
-            model_card_data=model_card_data,
-            backend=backend,
-            keep_in_fp32_modules=keep_in_fp32_modules,
-        )
+        check_fixed(config_kwargs=rest, backend=backend, keep_in_fp32_modules=keep_in_fp32_modules)
+        if modules is not None:
+            raise InputError(f"munjang.compat does not cover CrossEncoder(modules=...). {HEADS}")
         organization = self.default_huggingface_organization
         folder = find_folder(model_name_or_path, organization, cache_folder, revision, token, local_files_only)
         length = asked_length(processor_kwargs, max_length)
         where = None if device is None else str(device)
         facade = _load(folder, num_labels, where, asked_dtype(model_kwargs, folder))
-        super().__init__(facade, {**facade.prompts, **(prompts or {})}, default_prompt_name)
+        default_prompt_name = default_prompt_name or facade.model.default_prompt_name
+        block = Transformer.around(facade.model)
+        super().__init__([block], facade, {**facade.prompts, **(prompts or {})}, default_prompt_name)
+        object.__setattr__(self, "_activation", None)
         if length is not None:
             self.max_seq_length = length
         if activation_fn is not None:
             self.activation_fn = activation_fn
+        self.model_card_data = card_data(self, model_card_data, model_name_or_path)
+
+    def _compose(self) -> cross_encoder.CrossEncoder:
+        stored = self[0].stored
+        facade = cross_encoder.CrossEncoder(stored, *self._wanted)
+        facade.activation = self._activation or facade.activation
+        return facade
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_activation": self.activation_fn}
 
     @renamed(sentences="inputs", activation_fct="activation_fn")
     def predict(
@@ -204,12 +216,9 @@ class CrossEncoder(Model[cross_encoder.CrossEncoder]):
         first, second, _ = cross_encoder.split_pairs(rows)
         return [(prompt + a, b) for a, b in zip(first, second, strict=True)]
 
-    def _tokens(self, inputs: Any, prompt: str) -> Tokens:
-        pairs = self._prompted(inputs, prompt)
-        return self.facade.tokenizer.pairs([a for a, _ in pairs], [b for _, b in pairs])
-
-    def _before_save(self) -> None:
+    def _write_folder(self, path: Path) -> None:
         self.facade.prompts, self.facade.default_prompt_name = self.prompts, self.default_prompt_name
+        self.facade.save(path)
 
 
 def _listed(inputs: Any) -> Any:

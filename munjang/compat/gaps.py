@@ -18,9 +18,10 @@ EVALUATION = (
     "Evaluate with munjang.evaluate(model.facade, data) or `munjang evaluate` (docs/guides/evaluate.md), or compute "
     "the metric from encode, similarity, predict and rank."
 )
-CARDS = "save() writes no model card and keeps a README.md that is there; munjang.train writes a card of its own."
-SPARSE = "Munjang has no sparse encoders for now; keep sentence-transformers for them."
-MULTI_VECTOR = "Munjang has no late-interaction models for now; keep sentence-transformers for them."
+SPARSE = "munjang.SparseEncoder.load(path) loads sparse encoders; munjang.compat has no class of their name."
+MULTI_VECTOR = (
+    "munjang.MultiVectorEncoder.load(path) loads late-interaction models; munjang.compat has no class of their name."
+)
 EXPORT = (
     "`munjang export MODEL --to onnx -o FOLDER` writes an ONNX graph; FOLDER loads like any model, without backend=. "
     "There is no other backend."
@@ -40,6 +41,8 @@ TOKENS = (
 PLACING = "Device and dtype are chosen when loading: device='cuda', model_kwargs={'dtype': 'bfloat16'}."
 UPLOAD = "Call save(folder), then huggingface_hub.upload_folder(repo_id=..., folder_path=folder)."
 ENGINES = "util.semantic_search finds the nearest exactly; munjang.Index is for corpora larger than memory."
+HEADS = "munjang.CrossEncoder.create(path, num_labels=...) puts a new head on the encoder of any folder."
+STATIC = "Make static embeddings with `munjang distill MODEL --static -o FOLDER` and load that folder."
 INTERNAL = "It is internal to sentence-transformers, and nothing here needs it."
 
 NAMES = {
@@ -50,7 +53,6 @@ NAMES = {
         check_teacher_targets disable_datasets_caching""",
     NEGATIVES: "mine_hard_negatives resolve_ids hard_negatives",
     EVALUATION: "evaluation append_to_last_row",
-    CARDS: "model_card SentenceTransformerModelCardData CrossEncoderModelCardData",
     SPARSE: """sparse_encoder SparseEncoder SparseEncoderTrainer SparseEncoderTrainingArguments
         SparseEncoderModelCardData compute_count_vector select_max_active_dims to_scipy_coo""",
     MULTI_VECTOR: """multi_vector_encoder MultiVectorEncoder MultiVectorEncoderTrainer
@@ -58,7 +60,6 @@ NAMES = {
         mean_maxsim_pairwise cat_padded_token_embeddings stack_padded_token_embeddings repad_flattened_features""",
     EXPORT: """backend export_optimized_onnx_model export_dynamic_quantized_onnx_model
         export_static_quantized_openvino_model""",
-    MODULES: "models base modules",
     UPLOAD: "save_to_hub_args_decorator",
     ENGINES: "semantic_search_faiss semantic_search_usearch",
     INTERNAL: """check_version_requirements is_sentence_transformer_model load_dir_path load_file_path http_get
@@ -69,11 +70,8 @@ ATTRIBUTES = {
         gradient_checkpointing_enable get_sentence_features active_adapter active_adapters add_adapter
         check_peft_compatible_model delete_adapter disable_adapters enable_adapters get_adapter_state_dict
         has_peft_compatible_model load_adapter set_adapter merge""",
-    EVALUATION: "evaluate",
-    CARDS: "model_card_data model_card_data_class",
-    NETWORK: "auto_model transformers_model model config processor module_kwargs compile append extend insert pop",
+    NETWORK: "auto_model model module_kwargs model_card_data_class",
     PLACING: "clear_placement_cache set_keep_in_fp32_modules keep_in_fp32_modules is_hpu_graph_enabled",
-    UPLOAD: "push_to_hub save_to_hub",
 }
 WAY_OF_NAME = {name: way for way, names in NAMES.items() for name in names.split()}
 WAY_OF_ATTRIBUTE = {name: way for way, names in ATTRIBUTES.items() for name in names.split()}

@@ -8,14 +8,12 @@ import torch
 
 from munjang.checkpoint import Hub, resolve
 from munjang.checkpoint.files import read_json_if
-from munjang.compat.gaps import CARDS, EXPORT, MODULES
+from munjang.compat.gaps import EXPORT, MODULES
 from munjang.engine.devices import DTYPES, pick_device
 from munjang.errors import CheckpointError, InputError, unknown
 
 # Argument: its only allowed value, and the alternative to any other
 FIXED_ARGUMENTS: dict[str, tuple[object, str]] = {
-    "modules": (None, MODULES),
-    "model_card_data": (None, CARDS),
     "backend": ("torch", EXPORT),
     "config_kwargs": (
         None,
@@ -64,6 +62,8 @@ HARMLESS_CONFIG_KWARGS = {
     "local_files_only",
     "reference_compile",
 }
+# What a Transformer of theirs may be for: the kind of model of ours
+TASKS = {"feature-extraction": "bi", "sequence-classification": "cross", "text-classification": "cross"}
 # Bare names of transformers' own models from before the Hub; any other bare name belongs to the organization
 TRANSFORMERS_NAMES = """
     albert-base-v1 albert-base-v2 albert-large-v1 albert-large-v2 albert-xlarge-v1 albert-xlarge-v2
@@ -89,7 +89,7 @@ def check_fixed(**given: object) -> None:
 
 def find_folder(
     name: str | os.PathLike[str] | None,
-    organization: str,
+    organization: str | None,
     cache_folder: str | None,
     revision: str | None,
     token: bool | str | None,

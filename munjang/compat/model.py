@@ -1,78 +1,176 @@
-"""The base of SentenceTransformer and CrossEncoder.    B inputs, L the longest in tokens."""
+"""The base of SentenceTransformer and CrossEncoder: a sequence of modules, and the model of ours over their weights."""
 
 import logging
-import math
 import os
-from typing import Any, Generic, NoReturn, Self, TypeVar
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from typing import Any, Generic, Self, TypeVar
 
-import numpy as np
 import torch
-from tokenizers import Tokenizer as RustTokenizer
+from torch import nn
 
 from munjang.bi_encoder import BiEncoder
-from munjang.compat.gaps import MODULES, NETWORK, TOKENS, TRAINING, NotCovered, missing_attribute
+from munjang.compat.gaps import MODULES, NotCovered, missing_attribute
 from munjang.compat.loading import full_device
+from munjang.compat.modules.transformer import Transformer
+from munjang.compat.saving import Saving
 from munjang.cross_encoder import CrossEncoder
 from munjang.engine.devices import DTYPES
-from munjang.errors import InputError, MissingExtra, unknown
-from munjang.text.tokenizer import Tokens
-from munjang.types import Ids
+from munjang.errors import InputError, unknown
 
 Facade = TypeVar("Facade", BiEncoder, CrossEncoder)
 Pool = dict[str, Any]
 logger = logging.getLogger(__name__)
 
 
-class Model(Generic[Facade]):
-    """A model of ours with the methods of sentence-transformers; `facade` is the BiEncoder or CrossEncoder itself."""
+class Model(Saving, nn.Sequential, Generic[Facade]):
+    """A model with the methods of sentence-transformers: a torch module, trained as any other.
+
+    `facade` is the BiEncoder or CrossEncoder over the same weights, which computes for encode and predict; it is made
+    ready again after weights, device or dtype have changed. Modules that ours do not know have no facade.
+    """
 
     backend = "torch"
     modalities = ("text",)
-    training = False
     trust_remote_code = False
+    forward_kwargs: frozenset[str] = frozenset()
 
-    def __init__(self, facade: Facade, prompts: dict[str, str], default_prompt_name: str | None) -> None:
-        self.facade: Facade = facade
+    def __init__(
+        self, modules: Iterable[nn.Module], facade: Facade | None, prompts: dict[str, str], default: str | None
+    ) -> None:
+        super().__init__(OrderedDict((str(place), module) for place, module in enumerate(modules)))
+        object.__setattr__(self, "_facade", facade)
+        self._ready: Any = None if facade is None else self._state()
+        self._is_stale = False  # dropout was on, and prepacked weights were dropped
         self.prompts = prompts
-        self._tokenizer: Any = None
-        self._tokenizer_size = 0
-        self.default_prompt_name = default_prompt_name or facade.model.default_prompt_name
-        if self.default_prompt_name is not None and self.default_prompt_name not in prompts:
-            raise unknown("default prompt", self.default_prompt_name, prompts or ["(this model has none)"])
+        self.default_prompt_name = default
+        if default is not None and default not in prompts:
+            raise unknown("default prompt", default, prompts or ["(this model has none)"])
+        self.eval()
 
-    def __getattr__(self, name: str) -> NoReturn:
+    def __getattr__(self, name: str) -> Any:
+        modules = self.__dict__.get("_modules", {})
+        if name in modules:
+            return modules[name]
         raise missing_attribute(type(self).__name__, name)
 
-    def __getitem__(self, place: object) -> NoReturn:
-        raise NotCovered(f"munjang.compat does not cover model[{place!r}]. {NETWORK}")
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name not in ("_facade", "_ready")}
 
-    def __call__(self, *args: object, **kwargs: object) -> NoReturn:
-        raise NotCovered(f"munjang.compat does not cover calling a model. {NETWORK}")
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        nn.Module.__setstate__(self, state)  # type: ignore[no-untyped-call]
+        object.__setattr__(self, "_facade", None)
+        self._ready, self._is_stale = None, False
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if isinstance(getattr(type(self), name, None), property):  # else torch takes a module for a part of the model
+            object.__setattr__(self, name, value)
+        else:
+            super().__setattr__(name, value)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({str(self.facade.model.folder)!r}, {self.device}, {self.dtype})"
+        return nn.Module.__repr__(self)
+
+    def __getitem__(self, place: Any) -> Any:
+        """Return a module by its place."""
+        return super().__getitem__(place)
+
+    def __iter__(self) -> Iterator[Any]:
+        return super().__iter__()
+
+    @property
+    def facade(self) -> Facade:
+        """Return the BiEncoder or CrossEncoder over these weights."""
+        facade: Facade | None = self._facade
+        if facade is None:
+            facade = self._compose()
+            object.__setattr__(self, "_facade", facade)
+            self._ready = self._state()
+        wanted = self._wanted
+        if wanted != (full_device(facade.device), facade.dtype) and facade.dtype != torch.int8:
+            facade = self._moved(facade, *wanted)
+        state = self._state()
+        if self._is_stale or self._ready != state:
+            facade.network.to_compute(facade.device, facade.dtype)
+            if self._ready != state:  # other weights than those in the folder
+                self._forget(facade)
+            self._ready, self._is_stale = state, False
+        return facade
+
+    def _compose(self) -> Facade:
+        """Return the model of ours that these modules make."""
+        raise NotCovered(f"munjang.compat does not cover {type(self).__name__}.facade of these modules. {MODULES}")
+
+    @property
+    def _wanted(self) -> tuple[torch.device, torch.dtype]:
+        parameter = next(iter(self._encoder_parameters()), None)
+        if parameter is None:
+            return torch.device("cpu"), torch.float32
+        return full_device(parameter.device), parameter.dtype
+
+    def _encoder_parameters(self) -> Iterable[nn.Parameter]:
+        first = next(iter(self._modules.values()), None)
+        return self.parameters() if first is None else first.parameters()
+
+    def _state(self) -> tuple[int, int]:
+        """Return numbers that change when weights do."""
+        if any(parameter.is_inference() for parameter in self.parameters()):
+            return (0, 0)
+        return (hash(tuple(map(id, self.parameters()))), sum(p._version for p in self.parameters()))
+
+    def _moved(self, facade: Facade, device: torch.device, dtype: torch.dtype) -> Facade:
+        """Return a model of ours over the same weights that computes elsewhere."""
+        made = type(facade)(facade.model, device, dtype)
+        for name in facade.settings:
+            if name not in ("max_length", "ranges"):
+                setattr(made, name, getattr(facade, name))
+        if isinstance(made, CrossEncoder) and isinstance(facade, CrossEncoder):
+            made.activation = facade.activation
+        made._options = None
+        object.__setattr__(self, "_facade", made)
+        self._ready = self._state()
+        return made
+
+    @staticmethod
+    def _forget(facade: BiEncoder | CrossEncoder) -> None:
+        """Forget what was true of the weights before."""
+        facade.__dict__.pop("fingerprint", None)
+        facade.model.ranges = None
+        facade._options = None
+
+    def train(self, mode: bool = True) -> Self:
+        """Switch dropout on or off; the weights are made ready for inference again at the next call."""
+        super().train(mode)
+        if mode:
+            self._is_stale = True
+        return self
+
+    def forward(self, input: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+        """Run the modules, one after the other, on features from `preprocess`."""
+        for module in self:
+            wanted = getattr(module, "forward_kwargs", None) or ()
+            input = module(input, **{name: value for name, value in kwargs.items() if name in wanted})
+        return input
 
     @property
     def device(self) -> torch.device:
         """Return the device of the model."""
-        return full_device(self.facade.device)
+        return self._wanted[0] if self._facade is None else full_device(self._wanted[0])
 
     @property
     def dtype(self) -> torch.dtype:
         """Return the dtype of the network."""
-        return self.facade.dtype
+        facade: Any = self._facade
+        return facade.dtype if facade is not None and facade.dtype == torch.int8 else self._wanted[1]
 
     @property
     def max_seq_length(self) -> Any:
         """Return the maximum number of tokens, special ones included; infinite for static embeddings."""
-        self._follow_tokenizer()
-        return math.inf if self.facade.max_length is None else self.facade.max_length
+        return getattr(self[0], "max_seq_length", None)
 
     @max_seq_length.setter
     def max_seq_length(self, tokens: int | None) -> None:
-        self.facade.max_length = None if tokens == math.inf else tokens
-        if self._tokenizer is not None:
-            self._tokenizer.model_max_length = self.facade.max_length
+        self[0].max_seq_length = tokens
 
     def get_max_seq_length(self) -> Any:
         """Return the maximum number of tokens."""
@@ -87,127 +185,52 @@ class Model(Generic[Facade]):
         return modality in self.modalities
 
     def get_model_kwargs(self) -> list[str]:
-        """Return further arguments of encode or predict: none."""
-        return []
+        """Return further arguments of encode or predict: those of the modules."""
+        return sorted({name for module in self for name in (getattr(module, "forward_kwargs", None) or ())})
 
     @property
     def tokenizer(self) -> Any:
-        """Return transformers' tokenizer of the same folder (extra), for inspection.
-
-        Setting its model_max_length sets `max_seq_length`; tokens added to it are refused at the next call.
-        """
-        model = self.facade.model
-        if not model.config:  # static embeddings
-            return RustTokenizer.from_str(model.tokenizer.rust.to_str())
-        if self._tokenizer is None:
-            try:
-                from transformers import AutoTokenizer
-            except ImportError as error:
-                raise MissingExtra("transformers", "transformers", "model.tokenizer") from error
-            self._tokenizer = AutoTokenizer.from_pretrained(model.folder, local_files_only=True)
-            self._tokenizer.model_max_length = self.facade.max_length
-            self._tokenizer_size = len(self._tokenizer)
-        self._follow_tokenizer()
-        return self._tokenizer
+        """Return the first module's tokenizer: transformers' (extra), of the same folder."""
+        return self[0].tokenizer
 
     @tokenizer.setter
-    def tokenizer(self, value: object) -> NoReturn:
-        raise NotCovered(f"munjang.compat does not cover setting the tokenizer. {MODULES}")
+    def tokenizer(self, value: Any) -> None:
+        self[0].tokenizer = value
 
-    def _follow_tokenizer(self) -> None:
-        """Take over what was set on `tokenizer`, or refuse it."""
-        if self._tokenizer is None:
-            return
-        if len(self._tokenizer) != self._tokenizer_size:
-            added = len(self._tokenizer) - self._tokenizer_size
-            raise NotCovered(f"munjang.compat does not cover adding tokens ({added:+} in model.tokenizer). {TOKENS}")
-        if self._tokenizer.model_max_length != self.facade.max_length:
-            self.facade.max_length = self._tokenizer.model_max_length
+    @property
+    def processor(self) -> Any:
+        """Return `tokenizer`, by its newer name."""
+        return self.tokenizer
+
+    @property
+    def transformers_model(self) -> Any:
+        """Return what stands for the model of transformers: the first Transformer's `auto_model`, or None."""
+        return next((module.auto_model for module in self.modules() if isinstance(module, Transformer)), None)
+
+    @property
+    def config(self) -> Any:
+        """Return the configuration of the encoder, or None."""
+        return None if self.transformers_model is None else self.transformers_model.config
 
     def preprocess(self, inputs: Any, prompt: str | None = None, **kwargs: Any) -> dict[str, Any]:
-        """Return token ids and masks padded to the longest, [B, L], for inspection; encode and predict don't pad."""
-        self._check_kwargs("preprocess", kwargs)
-        self._follow_tokenizer()
-        if not self.facade.model.config:
-            raise NotCovered("munjang.compat does not cover preprocess for static embeddings: encode the texts.")
-        if not len(inputs):
-            return {}
-        tokens = self._tokens(inputs, prompt or "")
-        longest = int(tokens.lengths.max())
-        is_token = np.arange(longest) < tokens.lengths[:, None]
-        if self.facade.model.tokenizer_config.get("padding_side") == "left":
-            is_token = is_token[:, ::-1]
-        features: dict[str, Any] = {"input_ids": _rectangle(tokens.ids, is_token, self._pad_id)}
-        if self.facade.tokenizer.has_types:
-            types = np.zeros_like(tokens.ids) if tokens.types is None else tokens.types
-            features["token_type_ids"] = _rectangle(types, is_token, 0)
-        features |= {"attention_mask": torch.from_numpy(is_token.astype(np.int64)), "modality": "text"}
-        return {**features, "prompt_length": self.facade.tokenizer.prompt_length(prompt)} if prompt else features
+        """Return features of texts or pairs: ids and masks, padded to the longest; encode and predict don't pad."""
+        features: dict[str, Any] = self[0].preprocess(inputs, prompt=prompt, **kwargs)
+        return features
 
     def tokenize(self, texts: Any, **kwargs: Any) -> dict[str, Any]:
         """Call `preprocess`, by its older name."""
         return self.preprocess(texts, **kwargs)
 
-    def _tokens(self, inputs: Any, prompt: str) -> Tokens:
-        raise NotImplementedError
-
-    @property
-    def _pad_id(self) -> int:
-        model = self.facade.model
-        token = model.tokenizer_config.get("pad_token")
-        pad_id = model.tokenizer.rust.token_to_id(str(token.get("content") if isinstance(token, dict) else token))
-        return int(model.config.get("pad_token_id") or 0) if pad_id is None else pad_id
-
-    def to(self, *targets: Any, device: Any = None, dtype: Any = None, non_blocking: bool = False) -> Self:
-        """Move the model to a device or dtype, if it has another: it is loaded again from its folder."""
-        asked = [target for target in (*targets, device, dtype) if target is not None and not isinstance(target, bool)]
-        dtypes = [target for target in asked if isinstance(target, torch.dtype)]
-        devices = [full_device(target) for target in asked if not isinstance(target, torch.dtype)]
-        wanted = (devices[-1] if devices else self.device, dtypes[-1] if dtypes else self.dtype)
-        if wanted == (self.device, self.dtype):
-            return self
-        names = {kind: name for name, kind in DTYPES.items()}
-        if wanted[1] not in names:
-            raise unknown("dtype", str(wanted[1]).removeprefix("torch."), DTYPES)
-        load, (path, _, _, *options), settings = self.facade.__reduce__()
-        moved = load(path, str(wanted[0]), names[wanted[1]], *options)
-        moved.__setstate__(settings)
-        if isinstance(self.facade, BiEncoder):
-            moved.network.includes_prompt = self.facade.network.includes_prompt
-        else:
-            moved.activation = self.facade.activation
-        self.facade = moved
-        return self
-
-    def cpu(self) -> Self:
-        """Move the model to the CPU."""
-        return self.to("cpu")
-
-    def cuda(self, device: int | torch.device | None = None) -> Self:
-        """Move the model to a GPU."""
-        return self.to("cuda" if device is None else device)
-
-    def half(self) -> Self:
-        """Compute in float16."""
-        return self.to(torch.float16)
-
-    def bfloat16(self) -> Self:
-        """Compute in bfloat16."""
-        return self.to(torch.bfloat16)
-
-    def float(self) -> Self:
-        """Compute in float32."""
-        return self.to(torch.float32)
-
-    def eval(self) -> Self:
-        """Return the model, which is always ready for inference."""
-        return self
-
-    def train(self, mode: bool = True) -> Self:
-        """Return the model for mode=False; training is munjang.train's."""
-        if mode:
-            raise NotCovered(f"munjang.compat does not cover train(). {TRAINING}")
-        return self
+    def to(self, *targets: Any, **options: Any) -> Self:
+        """Move the model to a device or dtype that we compute with."""
+        asked = [*targets, *options.values()]
+        for dtype in (target for target in asked if isinstance(target, torch.dtype)):
+            if dtype not in DTYPES.values() or dtype == torch.int8:
+                floats = [name for name, kind in DTYPES.items() if kind != torch.int8]
+                raise unknown("dtype", str(dtype).removeprefix("torch."), floats)
+        if self.dtype == torch.int8 and any(isinstance(target, torch.dtype) for target in asked):
+            raise InputError("This model is in int8, without its floats; load it again with another dtype.")
+        return super().to(*targets, **options)
 
     def start_multi_process_pool(self, target_devices: list[str] | None = None) -> Pool:
         """Return a `pool` for encode and predict. No process is started: the model itself uses all cores, or its GPU.
@@ -222,37 +245,11 @@ class Model(Generic[Facade]):
         """End a pool."""
         pool["processes"] = []
 
-    def save(
-        self,
-        path: str | os.PathLike[str],
-        model_name: str | None = None,
-        create_model_card: bool = True,
-        train_datasets: list[str] | None = None,
-        safe_serialization: bool = True,
-    ) -> None:
-        """Write a folder that sentence-transformers loads too. No model card is written; an existing one stays."""
-        for name, value in (("model_name", model_name), ("train_datasets", train_datasets)):
-            if value:
-                raise InputError(f"{name}={value!r:.60} would go into a model card, and save() writes none.")
-        if not safe_serialization:
-            raise InputError("safe_serialization=False would write a pickle; weights are saved as safetensors only.")
-        self._before_save()
-        self.facade.save(path)
-
-    def save_pretrained(
-        self,
-        path: str | os.PathLike[str],
-        model_name: str | None = None,
-        create_model_card: bool = True,
-        train_datasets: list[str] | None = None,
-        safe_serialization: bool = True,
-    ) -> None:
-        """Call `save`."""
-        self.save(path, model_name, create_model_card, train_datasets, safe_serialization)
-
-    def _before_save(self) -> None:
-        """Copy what is kept here to where `save` looks for it."""
-        raise NotImplementedError
+    def evaluate(self, evaluator: Any, output_path: str | None = None) -> Any:
+        """Return what an evaluator says of this model."""
+        if output_path is not None:
+            os.makedirs(output_path, exist_ok=True)
+        return evaluator(self, output_path)
 
     def _prompt(self, prompt: str | None, prompt_name: str | None) -> str:
         """Return the prompt of one call: a prompt wins over a name, and both over the default."""
@@ -266,17 +263,20 @@ class Model(Generic[Facade]):
     def _check_call(self, method: str, batch_size: int, device: Any, pool: Pool | None, kwargs: dict[str, Any]) -> None:
         if batch_size < 1:
             raise InputError(f"batch_size must be at least 1, not {batch_size}.")
-        self._follow_tokenizer()
+        if hasattr(self[0], "follow_tokenizer"):
+            self[0].follow_tokenizer()
         self._check_devices(device if isinstance(device, list) else [] if device is None else [device])
         if pool is not None and not pool.get("processes"):
             raise InputError("The pool was stopped; start another with model.start_multi_process_pool().")
         self._check_kwargs(method, kwargs)
+        self.eval()
 
     def _check_kwargs(self, method: str, kwargs: dict[str, Any]) -> None:
-        kwargs.pop("task", None)  # for models that route queries and documents differently, which we don't load
-        if kwargs:
-            hint = " Set model.max_seq_length instead." if "processing_kwargs" in kwargs else ""
-            raise InputError(f"{type(self).__name__}.{method} does not take {', '.join(kwargs)}.{hint}")
+        kwargs.pop("task", None)  # for models that route queries and documents differently
+        unused = kwargs.keys() - set(self.get_model_kwargs())
+        if unused:
+            hint = " Set model.max_seq_length instead." if "processing_kwargs" in unused else ""
+            raise InputError(f"{type(self).__name__}.{method} does not take {', '.join(sorted(unused))}.{hint}")
 
     def _check_devices(self, devices: list[Any]) -> None:
         for device in devices:
@@ -288,9 +288,3 @@ class Model(Generic[Facade]):
     def _progress(self, show_progress_bar: bool | None) -> bool:
         """Return whether to show progress; None, as in sentence-transformers: if the log level is INFO or below."""
         return logger.isEnabledFor(logging.INFO) if show_progress_bar is None else bool(show_progress_bar)
-
-
-def _rectangle(flat: Ids, is_token: Any, fill: int) -> torch.Tensor:
-    rows = np.full(is_token.shape, fill, np.int64)
-    rows[is_token] = flat
-    return torch.from_numpy(rows)

@@ -17,6 +17,14 @@ FILES = {
     "sentence_transformer": "SentenceTransformer sentence_transformer.model",
     "cross_encoder": "cross_encoder.CrossEncoder cross_encoder.model",
     "model": "base base.model",
+    "modules": "models base.modules sentence_transformer.modules",
+    "modules.module": "base.modules.module base.modules.input_module",
+    "modules.transformer": "models.Transformer base.modules.transformer",
+    "modules.pooling": "models.Pooling sentence_transformer.modules.pooling",
+    "modules.layers": """models.Dense models.Normalize models.LayerNorm models.Dropout base.modules.dense
+        base.modules.normalize sentence_transformer.modules.layer_norm sentence_transformer.modules.dropout""",
+    "modules.static": "models.StaticEmbedding sentence_transformer.modules.static_embedding",
+    "card": "model_card base.model_card sentence_transformer.model_card cross_encoder.model_card",
     "similarity_functions": "util.similarity",
     "quantization": "util.quantization",
     "retrieval": "util.retrieval",
@@ -65,7 +73,7 @@ def install() -> None:
     """Make every path of the table importable."""
     if any(isinstance(finder, Finder) for finder in sys.meta_path):
         return
-    sys.meta_path.append(Finder())
+    sys.meta_path.insert(0, Finder())  # before the search in folders, which would load a file a second time
     parents = {path.rpartition(".")[0] for path in FILE_OF_PATH} - {""}
     for parent in parents:
         name = FILE_OF_PATH.get(parent, parent)

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,19 +11,24 @@ import torch
 from torch import Tensor
 
 from munjang.bi_encoder import BiEncoder
+from munjang.compat.card import card_data
+from munjang.compat.compose import blocks_of, composed, follow
 from munjang.compat.embedder import Embedder
 from munjang.compat.loading import asked_dtype, asked_length, check_fixed, find_folder
 from munjang.compat.model import Model, Pool
+from munjang.compat.modules.pooling import Pooling
+from munjang.compat.plain import Wanted, features_of, rows_of
 from munjang.compat.quantization import quantize_embeddings
 from munjang.compat.renames import renamed
+from munjang.compat.saving import write_modules
 from munjang.compat.similarity_functions import SimilarityFunction
 from munjang.errors import InputError, unknown
 from munjang.text.inputs import as_texts
-from munjang.text.tokenizer import Tokens
 from munjang.vectors.precision import NEEDS_RANGES
 
 # The first that the model has is used: always `document`, which every model has here, even if empty
 DOCUMENT_PROMPTS = ("document", "passage", "corpus")
+DIMENSIONS = ("get_embedding_dimension", "get_sentence_embedding_dimension", "get_word_embedding_dimension")
 OUTPUT_VALUES = ("sentence_embedding", "token_embeddings", None)
 
 
@@ -56,27 +62,50 @@ class SentenceTransformer(Embedder, Model[BiEncoder]):
         similarity_fn_name: str | SimilarityFunction | None = None,
         truncate_dim: int | None = None,
     ) -> None:
-        check_fixed(
-            modules=modules,
-            config_kwargs=config_kwargs,
-            model_card_data=model_card_data,
-            backend=backend,
-        )
+        check_fixed(config_kwargs=config_kwargs, backend=backend)
         if token is not None and use_auth_token is not None:
             raise InputError("use_auth_token is an older name of token: give only one of them.")
         token = use_auth_token if token is None else token
-        organization = self.default_huggingface_organization
-        folder = find_folder(model_name_or_path, organization, cache_folder, revision, token, local_files_only)
+        if modules is not None:
+            facade, blocks = None, list(modules.values() if isinstance(modules, dict) else modules)
+            own: dict[str, str] = {}
+        else:
+            organization = self.default_huggingface_organization
+            folder = find_folder(model_name_or_path, organization, cache_folder, revision, token, local_files_only)
+            facade = BiEncoder.load(folder, device, asked_dtype(model_kwargs, folder))
+            blocks, own = blocks_of(facade), facade.prompts
+            default_prompt_name = default_prompt_name or facade.model.default_prompt_name
+        super().__init__(blocks, facade, {"query": "", "document": "", **own, **(prompts or {})}, default_prompt_name)
+        self._similarity_name = "cosine" if facade is None else facade.similarity_name
+        self._truncate_dim = None if facade is None else facade.truncate_dim
+        self.similarity_fn_name = similarity_fn_name or self._similarity_name
+        self.truncate_dim = self._truncate_dim if truncate_dim is None else truncate_dim
         length = asked_length(processor_kwargs)
-        facade = BiEncoder.load(folder, device, asked_dtype(model_kwargs, folder))
-        merged = {"query": "", "document": "", **facade.prompts, **(prompts or {})}
-        super().__init__(facade, merged, default_prompt_name)
-        if similarity_fn_name is not None:
-            self.similarity_fn_name = similarity_fn_name
-        if truncate_dim is not None:
-            self.truncate_dim = truncate_dim
         if length is not None:
             self.max_seq_length = length
+        if modules is not None and device is not None:
+            self.to(device)
+        self.model_card_data = card_data(self, model_card_data, model_name_or_path)
+        for block in self:
+            if hasattr(block, "on_model_ready"):
+                block.on_model_ready(self)
+
+    def _compose(self) -> BiEncoder:
+        facade = composed(self)
+        return super()._compose() if facade is None else facade
+
+    @property
+    def is_ours(self) -> bool:
+        """Tell whether the modules make a model of ours; others are called one after the other."""
+        return self._facade is not None or composed(self) is not None
+
+    @property
+    def facade(self) -> BiEncoder:
+        """Return the BiEncoder over these weights."""
+        facade = super().facade
+        follow(facade, self)
+        facade.similarity_name, facade.truncate_dim = self._similarity_name, self._truncate_dim
+        return facade
 
     @staticmethod
     def load(input_path: str) -> "SentenceTransformer":
@@ -111,8 +140,21 @@ class SentenceTransformer(Embedder, Model[BiEncoder]):
         self._check_call("encode", batch_size, device, pool, kwargs)
         if output_value not in OUTPUT_VALUES:
             raise unknown("output_value", output_value, map(str, OUTPUT_VALUES))
-        is_single = isinstance(inputs, str)
-        texts = [inputs] if is_single else as_texts(inputs)
+        is_single = self.is_singular_input(inputs)
+        texts = [inputs] if is_single else self._listed(inputs)
+        options = {name: kwargs[name] for name in kwargs if name in self.get_model_kwargs()}
+        if not self.is_ours or options:
+            given = Wanted(
+                output_value,
+                convert_to_numpy and not convert_to_tensor,
+                convert_to_tensor,
+                normalize_embeddings,
+                self.truncate_dim if truncate_dim is None else truncate_dim,
+                precision,
+            )
+            text_prompt, shows = self._prompt(prompt, prompt_name), self._progress(show_progress_bar)
+            rows: Any = rows_of(features_of(self, texts, text_prompt, batch_size, shows, kwargs), given, self.device)
+            return rows[0] if is_single else rows
         call = {"prompt": self._prompt(prompt, prompt_name), "progress": self._progress(show_progress_bar)}
         dim = self.truncate_dim if truncate_dim is None else truncate_dim
         # more dimensions than the model has means all of them, as in sentence-transformers
@@ -286,20 +328,23 @@ class SentenceTransformer(Embedder, Model[BiEncoder]):
     @property
     def similarity_fn_name(self) -> str:
         """Return the name of the similarity: cosine, dot, euclidean or manhattan."""
-        return self.facade.similarity_name
+        return self._similarity_name
 
     @similarity_fn_name.setter
     def similarity_fn_name(self, name: str | SimilarityFunction | None) -> None:
-        self.facade.similarity_name = name.value if isinstance(name, SimilarityFunction) else name or "cosine"
+        value = name.value if isinstance(name, SimilarityFunction) else name or "cosine"
+        if value not in SimilarityFunction.possible_values():
+            raise unknown("similarity", value, SimilarityFunction.possible_values())
+        self._similarity_name = value
 
     @property
     def truncate_dim(self) -> int | None:
         """Return how many dimensions encode keeps; None means all."""
-        return self.facade.truncate_dim
+        return self._truncate_dim
 
     @truncate_dim.setter
     def truncate_dim(self, dim: int | None) -> None:
-        self.facade.truncate_dim = dim
+        self._truncate_dim = dim
 
     @contextmanager
     def truncate_embeddings(self, truncate_dim: int | None) -> Iterator[None]:
@@ -312,32 +357,43 @@ class SentenceTransformer(Embedder, Model[BiEncoder]):
 
     truncate_sentence_embeddings = truncate_embeddings  # its name before 6.0
 
-    def get_embedding_dimension(self) -> int:
-        """Return the dimension of embeddings."""
-        return self.facade.dimension
+    def get_embedding_dimension(self) -> int | None:
+        """Return the dimension of embeddings, after truncation; None if no module says it."""
+        for module in reversed(list(self)):
+            known = next((name for name in DIMENSIONS if hasattr(module, name)), None)
+            if known is not None:
+                width = int(getattr(module, known)())
+                return width if self.truncate_dim is None else min(width, self.truncate_dim)
+        return None
 
-    def get_sentence_embedding_dimension(self) -> int:
+    def get_sentence_embedding_dimension(self) -> int | None:
         """Return the dimension of embeddings."""
-        return self.facade.dimension
+        return self.get_embedding_dimension()
 
     def set_pooling_include_prompt(self, include_prompt: bool) -> None:
         """Set whether the tokens of a prompt are included in the pooling."""
-        self.facade.network.includes_prompt = include_prompt
+        for module in self:
+            if isinstance(module, Pooling):
+                module.include_prompt = include_prompt
 
     def is_singular_input(self, inputs: Any) -> bool:
-        """Tell whether this is one text, not several."""
-        return isinstance(inputs, str)
+        """Tell whether this is one text, or one pair of texts as a tuple or dict, not several."""
+        return isinstance(inputs, (str, dict))
 
-    def _tokens(self, inputs: Any, prompt: str) -> Tokens:
-        return self.facade.tokenizer([prompt + text for text in as_texts(inputs)])
+    def _listed(self, inputs: Any) -> list[Any]:
+        rows = inputs if isinstance(inputs, list) else None
+        if rows is not None and any(not isinstance(row, str) for row in rows) and not self.is_ours:
+            return rows
+        return as_texts(inputs)
 
-    def _before_save(self) -> None:
-        self.facade.prompts, self.facade.default_prompt_name = self.prompts, self.default_prompt_name
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "includes_prompt": self.facade.network.includes_prompt}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        includes_prompt = state.pop("includes_prompt")
-        self.__dict__.update(state)
-        self.set_pooling_include_prompt(includes_prompt)
+    def _write_folder(self, path: Path) -> None:
+        if self.is_ours:
+            self.facade.prompts, self.facade.default_prompt_name = self.prompts, self.default_prompt_name
+            self.facade.save(path)
+            return
+        settings = {
+            "prompts": self.prompts,
+            "default_prompt_name": self.default_prompt_name,
+            "similarity_fn_name": self.similarity_fn_name,
+        }
+        write_modules(self, path, settings, "5.0.0")

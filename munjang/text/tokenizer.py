@@ -70,6 +70,21 @@ class Tokenizer:
         self.around = [ids.tobytes() for ids, _ in self.single.parts]
         self.pair = self._probe(2) if has_special else Template(((empty, empty),) * 3, (0, 0))
 
+    def __copy__(self) -> "Tokenizer":
+        """Return a second one with limits of its own, over the same tables."""
+        made = object.__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Keep what the rest is built from: locks and tables stay here."""
+        names = ("max_length", "has_special", "dropped", "has_types")
+        return {"rust": self.rust.to_str(), **{name: getattr(self, name) for name in names}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        Tokenizer.__init__(self, RustTokenizer.from_str(state["rust"]), state["max_length"], state["has_special"])
+        self.dropped, self.has_types = state["dropped"], state["has_types"]
+
     @classmethod
     def load(
         cls, folder: Path, settings: Mapping[str, Any], max_length: int | None = None, has_special: bool = True

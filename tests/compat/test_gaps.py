@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import sentence_transformers
-import torch
 from sentence_transformers import util as their_util
 
 import munjang
@@ -43,7 +42,7 @@ def test_every_method_and_attribute(kind: str, both: Both, both_scorers: Both) -
     for name in missing:
         with pytest.raises(gaps.NotCovered, match=f"does not cover {kind}.{name}. "):
             getattr(ours, name)
-    assert {"fit", "evaluate", "push_to_hub", "parameters", "forward", "compile", "transformers_model"} <= missing
+    assert not missing & {"evaluate", "push_to_hub", "parameters", "forward", "compile", "transformers_model"}
     expected = {"predict", "rank"} if kind == "CrossEncoder" else {"encode", "encode_query", "similarity"}
     assert not missing & (expected | {"save", "to", "device", "tokenize", "max_seq_length"})
     with pytest.raises(AttributeError, match=f"'{kind}' object has no attribute 'nothing'"):
@@ -106,9 +105,8 @@ WAYS = {
     "SentenceTransformerTrainer": "Train with munjang.train",
     "mine_hard_negatives": "`munjang negatives`",
     "evaluation": "Evaluate with munjang.evaluate",
-    "models": "munjang.BiEncoder.load(path, pooling=...)",
-    "SparseEncoder": "keep sentence-transformers",
-    "MultiVectorEncoder": "keep sentence-transformers",
+    "SparseEncoder": "munjang.SparseEncoder.load",
+    "MultiVectorEncoder": "munjang.MultiVectorEncoder.load",
     "export_optimized_onnx_model": "munjang export MODEL --to onnx",
 }
 
@@ -121,7 +119,7 @@ def test_imports_name_the_way(name: str, way: str) -> None:
     assert way in str(caught.value)
 
 
-@pytest.mark.parametrize("module", ["losses", "evaluation", "models", "readers", "datasets", "training_args"])
+@pytest.mark.parametrize("module", ["losses", "evaluation", "readers", "datasets", "training_args"])
 def test_imports_from_modules_name_the_way(module: str) -> None:
     with pytest.raises(ImportError, match=f"munjang.compat does not cover {module}. "):
         importlib.import_module(f"munjang.compat.{module}")
@@ -147,11 +145,6 @@ def test_models_name_the_way(both: Both, both_scorers: Both) -> None:
     ours, _ = both("bert")
     ways: dict[str, Callable[[], Any]] = {
         "Train with munjang.train": lambda: ours.fit(train_objectives=[]),
-        "huggingface_hub.upload_folder": lambda: ours.push_to_hub("me/model"),
-        "model.facade.network is the network": lambda: ours[0].auto_model,
-        "takes packed batches": lambda: ours({"input_ids": torch.zeros(1, 3)}),
-        "output_value='token_embeddings'": lambda: next(iter(ours)),
-        "Evaluate with munjang.evaluate": lambda: ours.evaluate(None),
         "There is no transformers model inside": lambda: both_scorers(1)[0].model,
     }
     for way, call in ways.items():

@@ -179,8 +179,7 @@ def test_static_embeddings(make: Callable[..., Path], tmp_path: Path) -> None:
     assert_same(ours.encode(TEXTS), theirs.encode(TEXTS))
     assert ours.max_seq_length == theirs.max_seq_length
     assert ours.tokenizer.encode("the").ids == theirs.tokenizer.encode("the").ids
-    with pytest.raises(NotCovered, match="static"):
-        ours.preprocess(TEXTS)
+    assert torch.equal(ours.preprocess(TEXTS)["offsets"], theirs.preprocess(TEXTS)["offsets"])
 
 
 @pytest.mark.parametrize("method", ["save", "save_pretrained"])
@@ -193,10 +192,12 @@ def test_saved_folders_load_under_both(make: Callable[..., Path], tmp_path: Path
     for again in load_both(tmp_path / "model"):
         assert_same(again.encode_query(TEXTS), vectors)
         assert (again.similarity_fn_name, again.truncate_dim, again.prompts["query"]) == ("dot", 9, "q: ")
-    for options in ({"model_name": "x"}, {"train_datasets": ["y"]}, {"safe_serialization": False}):
-        with pytest.raises(InputError):
-            ours.save(str(tmp_path / "other"), **options)
+    with pytest.raises(InputError):
+        ours.save(str(tmp_path / "other"), safe_serialization=False)
     assert not (tmp_path / "other").exists()
+    ours.save(str(tmp_path / "carded"), model_name="A name", train_datasets=["some/data"])
+    assert "# A name" in (tmp_path / "carded" / "README.md").read_text()
+    assert "Trained on some/data" in (tmp_path / "carded" / "README.md").read_text()
 
 
 def test_places_and_dtypes(both: Both) -> None:
@@ -205,11 +206,9 @@ def test_places_and_dtypes(both: Both) -> None:
     assert ours.eval() is ours.cpu() is ours.float() is ours.train(False) is ours.to(torch.float32) is ours
     with pytest.raises(InputError, match="Unknown dtype 'int16'"):
         ours.to(torch.int16)
-    with pytest.raises(NotCovered, match=r"Train with munjang\.train"):
-        ours.train()
-    if not torch.cuda.is_available():
-        with pytest.raises(InputError, match="torch sees 0 CUDA devices"):
-            ours.cuda()
+    assert ours.train().training
+    ours.encode(TEXTS)
+    assert not ours.training  # as theirs: encode switches dropout off
 
 
 def test_pickle_keeps_the_settings(make: Callable[..., Path]) -> None:
@@ -231,9 +230,8 @@ def test_the_facade_is_ours(both: Both) -> None:
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "modules": ({"modules": [torch.nn.Identity()]}, r"munjang\.BiEncoder\.load\(path, pooling="),
     "backend": ({"backend": "onnx"}, "There is no other backend"),
-    "card": ({"model_card_data": object()}, "no model card"),
+    "card": ({"model_card_data": object()}, "SentenceTransformerModelCardData, not object"),
     "config": ({"config_kwargs": {"hidden_dropout_prob": 0.5}}, r"config\.json"),
     "placing": ({"model_kwargs": {"device_map": "auto"}}, "Give device="),
     "anything else": ({"model_kwargs": {"quantization_config": True}}, "Only dtype is"),
@@ -326,7 +324,7 @@ def test_a_model_moves_to_another_dtype_with_its_settings(make):
     assert model.bfloat16() is model
     assert (model.dtype, model.max_seq_length, model.truncate_dim) == (torch.bfloat16, 12, 16)
     assert 0 < np.abs(model.encode(TEXTS) - exact).max() < 0.1
-    assert np.array_equal(model.float().to("cpu").encode(TEXTS), exact)
+    assert 0 < np.abs(model.float().to("cpu").encode(TEXTS) - exact).max() < 0.1  # digits are lost, as in torch
 
 
 def test_int8_without_ranges_names_what_is_there(both):

@@ -1,0 +1,111 @@
+import copy
+import pickle
+
+import numpy as np
+import pytest
+import sentence_transformers
+import torch
+from sentence_transformers.base import modules as their_modules
+from sentence_transformers.sentence_transformer import modules as their_sentence_modules
+
+from munjang import BiEncoder, compat
+from munjang.compat import modules
+
+TEXTS = ["the quick brown fox", "jumps over", "the lazy dog and the cat", ""]
+MODES = ("cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken", ("mean", "max"))
+
+
+def built(package, folder, pooling="mean"):
+    torch.manual_seed(1)
+    ours = package is compat
+    base = modules if ours else their_modules
+    transformer = base.Transformer(str(folder))
+    width = transformer.get_embedding_dimension()
+    pooled = (modules if ours else their_sentence_modules).Pooling(width, pooling)
+    dense = base.Dense(pooled.get_embedding_dimension(), 7)
+    return package.SentenceTransformer(modules=[transformer, pooled, dense, base.Normalize()], device="cpu")
+
+
+@pytest.mark.parametrize("pooling", MODES)
+def test_models_of_modules_give_the_same_vectors(make, pooling):
+    folder = make("bert", normalize=False)
+    ours, theirs = built(compat, folder, pooling), built(sentence_transformers, folder, pooling)
+    np.testing.assert_allclose(ours.encode(TEXTS), theirs.encode(TEXTS), atol=3e-6)
+    assert ours.get_embedding_dimension() == theirs.get_embedding_dimension() == 7
+    assert isinstance(ours.facade, BiEncoder)
+
+
+def test_the_forward_pass_gives_what_encode_gives(make, both):
+    ours, theirs = both("bert")
+    features, theirs_features = ours.preprocess(TEXTS[:3]), theirs.preprocess(TEXTS[:3])
+    with torch.no_grad():
+        found, wanted = ours(dict(features)), theirs(dict(theirs_features))
+    mask = features["attention_mask"].bool()
+    torch.testing.assert_close(found["sentence_embedding"], wanted["sentence_embedding"], atol=3e-6, rtol=0)
+    torch.testing.assert_close(found["token_embeddings"][mask], wanted["token_embeddings"][mask], atol=1e-5, rtol=0)
+    np.testing.assert_allclose(ours.encode(TEXTS[:3]), found["sentence_embedding"].numpy(), atol=3e-6)
+
+
+def test_a_model_is_a_torch_module_whose_changed_weights_count(make):
+    model = compat.SentenceTransformer(str(make("bert")), device="cpu")
+    assert isinstance(model, torch.nn.Module)
+    assert isinstance(model[0].auto_model, torch.nn.Module)
+    assert model[0].auto_model.config.hidden_size == model[0].get_embedding_dimension()
+    before, fingerprint = model.encode(TEXTS), model.facade.fingerprint
+    model.train()
+    loss = model(model.preprocess(TEXTS[:3]))["sentence_embedding"][:, 0].sum()
+    loss.backward()
+    assert all(p.grad is not None for p in model[0].auto_model.encoder.blocks.parameters())
+    torch.optim.SGD(model.parameters(), lr=0.1).step()
+    after = model.encode(TEXTS)
+    assert np.abs(after - before).max() > 1e-3
+    assert model.facade.fingerprint != fingerprint
+    for again in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        np.testing.assert_allclose(again.encode(TEXTS), after, atol=3e-6)
+        assert again[0].auto_model.encoder is again.facade.network.encoder
+        assert again[0].auto_model.encoder is not model[0].auto_model.encoder
+
+
+def test_a_module_of_ones_own_is_called(make, tmp_path):
+    class Twice(torch.nn.Module):
+        def forward(self, features):
+            features["sentence_embedding"] = 2 * features["sentence_embedding"]
+            return features
+
+    plain = compat.SentenceTransformer(str(make("bert", normalize=False)), device="cpu")
+    blocks = [plain[0], plain[1], Twice()]
+    model = compat.SentenceTransformer(modules=blocks)
+    np.testing.assert_allclose(model.encode(TEXTS), 2 * plain.encode(TEXTS), atol=1e-5)
+    assert model.encode(TEXTS[0]).ndim == 1
+    with pytest.raises(compat.gaps.NotCovered, match="facade"):
+        _ = model.facade
+
+
+def test_what_is_set_on_a_pooling_counts(make):
+    model = compat.SentenceTransformer(str(make("bert", normalize=False)), device="cpu")
+    mean = model.encode(TEXTS)
+    model[1].pooling_mode = "cls"
+    assert np.abs(model.encode(TEXTS) - mean).max() > 1e-3
+
+
+def test_static_embeddings_are_built_from_a_tokenizer(make, tmp_path):
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(make("bert") / "tokenizer.json"))
+    weights = torch.randn(tokenizer.get_vocab_size(), 8)
+    ours = compat.SentenceTransformer(modules=[modules.StaticEmbedding(tokenizer, embedding_weights=weights)])
+    static = their_sentence_modules.StaticEmbedding(tokenizer, embedding_weights=weights)
+    theirs = sentence_transformers.SentenceTransformer(modules=[static])
+    np.testing.assert_allclose(ours.encode(TEXTS[:3]), theirs.encode(TEXTS[:3]), atol=1e-6)
+    ours.save(str(tmp_path / "static"))
+    again = sentence_transformers.SentenceTransformer(str(tmp_path / "static"))
+    np.testing.assert_allclose(again.encode(TEXTS[:3]), theirs.encode(TEXTS[:3]), atol=1e-6)
+
+
+def test_names_of_older_versions():
+    with pytest.warns(FutureWarning, match="pooling_mode"):
+        pooling = modules.Pooling(8, pooling_mode_cls_token=True, pooling_mode_mean_tokens=True)
+    assert pooling.pooling_mode == ("cls", "mean")
+    assert pooling.get_embedding_dimension() == 16
+    with pytest.raises(ValueError, match="Invalid pooling mode: 'average'"):
+        modules.Pooling(8, "average")
