@@ -25,7 +25,7 @@ from munjang.nn import heads
 from munjang.nn.network import PairNetwork, new_head
 from munjang.nn.threads import run_in_thread
 from munjang.text.inputs import as_texts, pick_prompt
-from munjang.types import Floats, Hit
+from munjang.types import Floats, Hit, Hits
 
 Pair = tuple[str, str]
 RANK_OPTIONS = {*PredictOptions.__annotations__, *RankOptions.__annotations__}
@@ -132,11 +132,11 @@ class CrossEncoder(LoadedModel):
         first = [query for query, texts in zip(asked, documents, strict=True) for _ in texts]
         second = [document for texts in documents for document in texts]
         scores, scale = self._scores(first, second, options), heads.scale_of(self._function(options))
-        hits, start = [], 0
+        hits, start = list[list[Hit]](), 0
         for texts in documents:
             part = scores[start : start + len(texts)]
             order = np.argsort(-part, kind="stable")[:top_k]
-            hits.append([Hit(int(at), texts[at], float(part[at]), scale) for at in order])
+            hits.append(Hits([Hit(int(at), texts[at], float(part[at]), scale) for at in order]))
             start += len(texts)
         return hits
 

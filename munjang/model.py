@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 import torch
 
 from munjang import checkpoint
+from munjang.display import table
 from munjang.engine.devices import DTYPES, Devices, names_of, place_model
 from munjang.engine.engine import Engine
 from munjang.engine.replicas import Replicas
@@ -136,6 +137,16 @@ class LoadedModel:
 
     def _facts(self) -> dict[str, object]:
         raise NotImplementedError
+
+    def __repr__(self) -> str:
+        facts = self.info()
+        size = next((f"{key}={facts[key]}, " for key in ("dimension", "labels") if key in facts), "")
+        name = Path(self.model.folder).name
+        return f"{type(self).__name__}({name!r}, {size}max_length={self.max_length}, {self.device}, {facts['dtype']})"
+
+    def _repr_html_(self) -> str:
+        rows = [[name, value] for name, value in self.info().items() if value not in (None, {}, [])]
+        return table(f"{type(self).__name__}: {Path(self.model.folder).name}", ["", ""], rows)
 
 
 def _engine_at(device: str, model: type[LoadedModel], *options: Any) -> Engine:

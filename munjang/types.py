@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from munjang.display import short, table
 from munjang.errors import InputError
 
 Array = NDArray[np.generic]
@@ -88,6 +89,25 @@ class Hit:
         """Return the fields of a search where it has an id, else those of a ranking, for JSON."""
         names = SEARCH_FIELDS if self.id else RANKING_FIELDS
         return {name: getattr(self, name) for name in names}
+
+    def __repr__(self) -> str:
+        name = f"id={self.id!r}, " if self.id else f"index={self.index}, "
+        return f"Hit(score={self.score:.4f}, {name}text={short(self.text, 60)!r})"
+
+    def _repr_html_(self) -> str:
+        return Hits([self])._repr_html_()
+
+
+class Hits(list[Hit]):
+    """Hits of one query, best first: a list that a notebook shows as a table.
+
+    >>> Hits([Hit(0, "The speed of light is 300,000 km a second.", 0.98)])
+    [Hit(score=0.9800, index=0, text='The speed of light is 300,000 km a second.')]
+    """
+
+    def _repr_html_(self) -> str:
+        rows = [[hit.score, hit.text, hit.document_id, str(hit.retrieval_rank)] for hit in self]
+        return table(f"{len(self)} hits", ["score", "text", "document", "rank before"], rows)
 
 
 RANKING_FIELDS = ("index", "text", "score", "scale")

@@ -1,6 +1,7 @@
 """Copy docs/ for MkDocs: with pages from outside it, generated parts, and links that the site can follow.
 
-A line `<!-- build: NAME -->` gets what the function NAME of docs/site/parts.py returns in its place. MkDocs' own hooks
+A line `<!-- build: NAME -->` gets what the function NAME of docs/site/parts.py returns in its place, and a line
+`<!-- cell: NAME -->` of a chapter the cell NAME of its notebook, with what it printed. MkDocs' own hooks
 can't do this: the plugin of languages takes only files that exist.
 """
 
@@ -11,11 +12,13 @@ import shutil
 from functools import cache
 from pathlib import Path
 
+from docs.site import notebooks
 from docs.site.parts import PARTS
 
 ROOT = Path(__file__).parents[2]
 PAGES = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}  # of the repository: on the site
 COPIED = {".md", ".svg", ".png"}
+CELL = re.compile(r"^<!-- cell: ([\w-]+) -->$", re.MULTILINE)
 MARK = re.compile(r"^<!-- build: ([\w-]+) -->$", re.MULTILINE)
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^(`{3,}).*?^\1", re.MULTILINE | re.DOTALL)
@@ -33,6 +36,9 @@ def prepare(target: Path) -> None:
             place.write_text(page(path.read_text(encoding="utf-8"), source, target), encoding="utf-8")
         else:
             shutil.copy(path, place)
+    for notebook in notebooks.NOTEBOOKS.glob("*.py"):
+        for folder in ("learn", "ko/learn"):  # a page of each language has it beside it
+            notebooks.convert(notebook, target / folder / "notebooks" / f"{notebook.stem}.ipynb")
     for asset in ("style.css", "iframe-worker.js"):
         shutil.copy(ROOT / "docs/site" / asset, target)
 
@@ -40,6 +46,8 @@ def prepare(target: Path) -> None:
 def page(text: str, source: str, target: Path) -> str:
     """Return a page of the repository as the site has it."""
     text = MARK.sub(lambda match: part(match[1]), text)
+    if CELL.search(text):
+        text = chapter(text, Path(source).name.split(".")[0], source.endswith(".ko.md"))
     fences = [match.span() for match in FENCE.finditer(text)]
 
     def replaced(match: re.Match[str]) -> str:
@@ -47,6 +55,18 @@ def page(text: str, source: str, target: Path) -> str:
         return match[0] if is_code else link(match, source, target)
 
     return LINK.sub(replaced, text)
+
+
+def chapter(text: str, name: str, is_korean: bool) -> str:
+    """Return a chapter with the cells of its notebook, and where and when they ran."""
+    text = CELL.sub(lambda match: notebooks.shown(name, match[1]), text)
+    record = notebooks.record_of(name)
+    machine, seconds, day = record["machine"], record["seconds"], record["date"]
+    if is_korean:
+        ran = f"{machine}에서 {seconds}초 걸렸습니다({day}). 노트북 받기"
+    else:
+        ran = f"Ran in {seconds} s with {machine} ({day}). Download the notebook"
+    return f'{text}\n---\n\n<small>{ran}: <a href="notebooks/{name}.ipynb" download>{name}.ipynb</a></small>\n'
 
 
 @cache

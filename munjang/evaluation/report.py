@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from munjang import display
 from munjang.errors import InputError
 from munjang.evaluation.metrics.bootstrap import Difference, difference
 from munjang.types import Doubles
@@ -54,6 +55,18 @@ class Report:
 
     def __str__(self) -> str:
         return "\n".join([table([self]), "", *details(self)])
+
+    def __repr__(self) -> str:
+        return f"Report({self.model!r} on {self.dataset!r}, {self.rows:,} rows: {self.main} {100 * self.score:.2f})"
+
+    def _repr_html_(self) -> str:
+        rows = [[name, f"{100 * value:.2f}"] for name, value in self.metrics.items()]
+        if self.interval is not None:
+            low, high = (100 * limit for limit in self.interval)
+            between = f" ({low:.2f} to {high:.2f})"
+            rows = [[name, value + between * (name == self.main)] for name, value in rows]
+        title = f"{self.model} on {self.dataset}, {self.rows:,} rows: {100 * self.score:.2f}"
+        return display.table(title, [f"metric, × 100 ({self.kind})", ""], rows, "; ".join(self.notes))
 
 
 def dumps(reports: Sequence[Report]) -> str:

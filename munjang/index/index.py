@@ -47,7 +47,7 @@ from munjang.stores.checks import check_fields, check_rows
 from munjang.stores.filters import Filter
 from munjang.stores.parsing import parse
 from munjang.text.highlights import Highlighter
-from munjang.types import Array, Floats, Hit
+from munjang.types import Array, Floats, Hit, Hits
 from munjang.vectors.similarity import check_vectors
 
 BATCH_DOCUMENTS = 2048  # cut, encoded and stored together: what a killed run may have to do again
@@ -248,7 +248,7 @@ class Index:
         if request.around:
             filter = self._filter(request.where)
             hits = [widened(self.store, row, request.around, filter) for row in hits]
-        return hits[0] if found.is_single else hits
+        return Hits(hits[0]) if found.is_single else [Hits(row) for row in hits]
 
     def calibrate(
         self,

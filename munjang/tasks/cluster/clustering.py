@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from munjang.bi_encoder import BiEncoder
+from munjang.display import table
 from munjang.errors import InputError, MissingExtra, unknown
 from munjang.tasks.cluster.community import communities
 from munjang.tasks.cluster.config import ClusterConfig
@@ -38,6 +39,21 @@ class Clustering:
     def members(self, label: int) -> Ints:
         """Return the rows of a cluster."""
         return np.flatnonzero(self.labels_N == label)
+
+    @property
+    def sizes(self) -> list[int]:
+        """The number of rows of each cluster."""
+        return [len(self.members(label)) for label in range(self.num_clusters)]
+
+    def __repr__(self) -> str:
+        rest = int((self.labels_N < 0).sum())
+        return (
+            f"Clustering({self.num_clusters} clusters by {self.method}, {len(self.labels_N):,} rows, {rest:,} in none)"
+        )
+
+    def _repr_html_(self) -> str:
+        sizes = [[str(label), f"{size:,}"] for label, size in enumerate(self.sizes)]
+        return table(repr(self), ["cluster", "rows"], sizes)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from munjang.display import table
 from munjang.errors import InputError
 from munjang.tasks.cluster.clustering import Clustering
 from munjang.tasks.terms_of_groups import terms_of
@@ -22,6 +23,14 @@ class Group:
     size: int
     representatives: list[int]
     keywords: list[str]
+
+
+class Groups(list[Group]):
+    """Described clusters: a list that a notebook shows as a table."""
+
+    def _repr_html_(self) -> str:
+        rows = [[str(each.label), f"{each.size:,}", ", ".join(each.keywords)] for each in self]
+        return table(f"{len(self)} clusters", ["cluster", "rows", "keywords"], rows)
 
 
 def typical(vectors_MD: Floats) -> Ints:
@@ -56,7 +65,7 @@ def groups_of(
         said = as_texts(texts)
         weighed = terms_of([[said[row] for row in rows.tolist()] for rows in members], num_keywords, progress=progress)
         keywords = [[term for term, _ in each] for each in weighed]
-    groups = []
+    groups = Groups()
     for label, rows in enumerate(members):
         part_MD = unit_vectors(vectors_ND[rows], what=f"vectors of cluster {label}")
         chosen = rows[typical(part_MD)[:num_representatives]]

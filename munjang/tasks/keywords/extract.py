@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from munjang.bi_encoder import BiEncoder
+from munjang.display import table
 from munjang.errors import InputError
 from munjang.progress import Progress
 from munjang.tasks.keywords.candidates import Candidates, find_candidates, given_candidates
@@ -33,6 +34,13 @@ class Keyword:
 
     text: str
     score: float
+
+
+class Keywords(list[Keyword]):
+    """Keywords of one text, the best first: a list that a notebook shows as a table."""
+
+    def _repr_html_(self) -> str:
+        return table(f"{len(self)} keywords", ["keyword", "cosine"], [[each.text, each.score] for each in self])
 
 
 def keywords(
@@ -56,7 +64,7 @@ def keywords(
     else:
         found = given_candidates(texts, candidates, config.stop_words)
     if not found.phrases:
-        return [[] for _ in texts]
+        return [Keywords() for _ in texts]
     # one call for texts and phrases: a text that is also a phrase is computed once, and batches are fuller
     encoded: Floats = model.encode([*(texts if vectors is None else ()), *found.phrases], progress=progress)
     ready = encoded[: len(texts)] if vectors is None else _checked(vectors, len(texts), model.dimension)
@@ -68,7 +76,7 @@ def pick_keywords(
     found: Candidates, texts_ND: Floats, phrases_CD: Floats, config: KeywordConfig, progress: bool | None = False
 ) -> list[list[Keyword]]:
     """Pick keywords by the unit vectors of texts and of candidates.    N texts, C candidates, D dimension."""
-    rows = []
+    rows = list[list[Keyword]]()
     with Progress(len(texts_ND), "picking keywords", enabled=progress) as counter:
         for text_D, places in zip(texts_ND, found.of_texts, strict=True):
             units = phrases_CD[places]
@@ -76,7 +84,7 @@ def pick_keywords(
             picks = _picked(scores, units, config)
             # mmr picks the diverse before the near: as with the others, the nearest come first
             order = picks[np.argsort(-scores[picks], kind="stable")]
-            rows.append([Keyword(found.phrases[places[pick]], float(scores[pick])) for pick in order])
+            rows.append(Keywords([Keyword(found.phrases[places[pick]], float(scores[pick])) for pick in order]))
             counter.advance()
     return rows
 

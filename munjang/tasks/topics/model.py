@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from munjang.bi_encoder import BiEncoder
+from munjang.display import table
 from munjang.errors import InputError
 from munjang.tasks.terms_of_groups import Terms, terms_of
 from munjang.tasks.vectors import unit_vectors
@@ -94,6 +95,16 @@ class TopicModel:
         best_N = scores_NT.argmax(1)
         similarity_N = scores_NT[np.arange(len(scores_NT)), best_N]
         return Assigned(np.where(similarity_N >= min_similarity, best_N, NO_TOPIC), similarity_N)
+
+    def __repr__(self) -> str:
+        return f"TopicModel({len(self.topics)} topics of {len(self.texts):,} texts, {self.num_outliers:,} in none)"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            [str(each.number), f"{each.size:,}", ", ".join(term for term, _ in each.terms), *each.examples[:1]]
+            for each in self.topics
+        ]
+        return table(repr(self), ["topic", "texts", "terms", "for example"], rows)
 
     def check_model(self, model: BiEncoder | None) -> None:
         """Refuse an encoder that is not the one the topics were made with."""
