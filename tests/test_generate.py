@@ -15,6 +15,7 @@ from docs.generate.part import Block, Fact, Stale
 from munjang import cli
 
 ROOT = Path(__file__).parents[1]
+LISTS = ("docs/reference/commands.md", "docs/reference/commands.ko.md")
 
 
 @pytest.fixture
@@ -51,7 +52,7 @@ def test_a_changed_score_is_noticed_and_repaired(copy: Path) -> None:
     problems = stale(copy)
     assert parts_of(problems) == {"scores", "scores of the bundled encoder"}
     assert all(problem.endswith("run: make docs FIX=1") for problem in problems)
-    documents = {"munjang/models/ko-en-small/README.md", "docs/models.md", "README.md", "README.ko.md"}
+    documents = {"munjang/models/ko-en-small/README.md", "docs/models.md", "docs/features.md", "docs/features.ko.md"}
     assert {problem.split(": ")[0] for problem in problems} == documents
     assert set(write(copy)) == documents
     assert all("84.21" in (copy / name).read_text(encoding="utf-8") for name in documents)
@@ -126,10 +127,10 @@ def new_verb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def test_a_new_verb_is_noticed(new_verb: Path, copy: Path) -> None:
     problems = stale(copy)
-    assert {problem.split(": ")[0] for problem in problems} == {"README.md", "README.ko.md"}
+    assert {problem.split(": ")[0] for problem in problems} == set(LISTS)
     assert parts_of(problems) == {"commands", "number of commands"}
-    assert set(write(copy)) == {"README.md", "README.ko.md"}
-    for document, summary in (("README.md", "shorten texts"), ("README.ko.md", "글 줄이기")):
+    assert set(write(copy)) == set(LISTS)
+    for document, summary in zip(LISTS, ("shorten texts", "글 줄이기"), strict=True):
         assert re.search(rf"^munjang summarize articles.txt +# {summary}$", (copy / document).read_text("utf-8"), re.M)
 
 
@@ -144,12 +145,12 @@ def test_a_new_verb_is_noticed(new_verb: Path, copy: Path) -> None:
 def test_a_verb_without_what_the_documents_need(new_verb: Path, line: str, problem: str) -> None:
     new_verb.write_text(NEW_VERB.replace(line, "OTHER" if line.isupper() else ""), encoding="utf-8")
     with pytest.raises(Stale, match=problem):
-        commands.listing(ROOT, "README.ko.md")
+        commands.listing(ROOT, LISTS[1])
 
 
 def test_a_verb_with_another_summary_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(cli.VERBS, "encode", "something else")
-    assert stale(ROOT) == ["README.md: commands is out of date; run: make docs FIX=1"]
+    assert stale(ROOT) == [f"{LISTS[0]}: commands is out of date; run: make docs FIX=1"]
 
 
 @pytest.mark.parametrize("row", [row for row in additions.ADDITIONS if row[2]], ids=lambda row: row[0])

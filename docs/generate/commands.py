@@ -31,7 +31,7 @@ def summary(verb: str, document: str) -> str:
         return VERBS[verb]
     korean = getattr(import_module(f"munjang.cli.{verb}"), "SUMMARY_KO", None)
     if korean is None:
-        raise Stale(f"munjang/cli/{verb}.py has no SUMMARY_KO, the verb's line of README.ko.md")
+        raise Stale(f"munjang/cli/{verb}.py has no SUMMARY_KO, the verb's line of docs/reference/commands.ko.md")
     return str(korean)
 
 

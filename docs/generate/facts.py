@@ -24,8 +24,8 @@ FACTS = (
     Fact(
         "number of objectives",
         {
-            "README.md": r"\*\*Training\*\*: (\d+) objectives",
-            "README.ko.md": r"(\d+)가지 목적 함수",
+            "docs/features.md": r"\*\*Training\*\*: (\d+) objectives",
+            "docs/features.ko.md": r"(\d+)가지 목적 함수",
             "CHANGELOG.md": r"`munjang train`: (\d+) objectives",
         },
         lambda root: (str(len(OBJECTIVES)),),
@@ -33,15 +33,15 @@ FACTS = (
     Fact(
         "number of kinds of evaluation",
         {
-            "README.md": r"\*\*Evaluation\*\* of (\d+) kinds",
-            "README.ko.md": r"\*\*평가\*\*: (\d+)가지 과제",
+            "docs/features.md": r"\*\*Evaluation\*\* of (\d+) kinds",
+            "docs/features.ko.md": r"\*\*평가\*\*: (\d+)가지 과제",
             "CHANGELOG.md": r"`munjang evaluate`: (\d+) kinds",
         },
         lambda root: (str(len(KINDS)),),
     ),
     Fact(
         "number of commands",
-        {"README.md": r"The (\d+) commands", "README.ko.md": r"명령은 (\d+)가지"},
+        {"docs/reference/commands.md": r"The (\d+) commands", "docs/reference/commands.ko.md": r"명령은 (\d+)가지"},
         lambda root: (str(len(VERBS)),),
     ),
     Fact(
@@ -52,8 +52,8 @@ FACTS = (
     Fact(
         "scores of the bundled encoder",
         {
-            "README.md": r"STSb test: ([\d.]+) and ([\d.]+); multilingual-e5-small, .*?, ([\d.]+) and ([\d.]+)",
-            "README.ko.md": r"스피어만 상관 × 100: ([\d.]+), ([\d.]+); .*?붙여 ([\d.]+), ([\d.]+)\)",
+            "docs/features.md": r"STSb test: ([\d.]+) and ([\d.]+); multilingual-e5-small, .*?, ([\d.]+) and ([\d.]+)",
+            "docs/features.ko.md": r"스피어만 상관 × 100: ([\d.]+), ([\d.]+); .*?붙여 ([\d.]+), ([\d.]+)\)",
         },
         headline,
     ),
@@ -64,7 +64,11 @@ FACTS = (
     ),
     Fact(
         "size of the bundled models",
-        {"README.md": r"(\d+) MB together", "README.ko.md": r"합쳐 (\d+)MB"},
+        {
+            "README.md": r"(\d+) MB together",
+            "docs/features.md": r"(\d+) MB together",
+            "docs/features.ko.md": r"합쳐 (\d+)MB",
+        },
         lambda root: (f"{folder_bytes(root) / 1e6:.0f}",),
     ),
     Fact(
