@@ -2,7 +2,7 @@
 
     python -m attack                      every part
     python -m attack http overload        some of them
-    python -m attack fairness --seconds 5 --out record.json
+    python -m attack fairness --scale 0.1 --out record.json
 
 Every part prints its counts and a verdict. The exit status is 1 if one of them failed. To add a part: a file here with
 a function from options to a Verdict, and a line in PARTS.
@@ -17,12 +17,19 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from attack import http
+from attack import connections, fairness, filters, folders, http, kills, overload, tokenizer
 from attack.verdict import Verdict
 from munjang.engine.measure import processor
 
 PARTS: dict[str, Callable[[argparse.Namespace], Verdict]] = {
     "http": http.run,
+    "connections": connections.run,
+    "fairness": fairness.run,
+    "overload": overload.run,
+    "kills": kills.run,
+    "tokenizer": tokenizer.run,
+    "filters": filters.run,
+    "folders": folders.run,
 }
 
 
@@ -33,7 +40,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)} (default: all)")
     parser.add_argument("--model", type=Path, help="model folder (default: all-MiniLM-L6-v2 from its package)")
-    parser.add_argument("--seconds", type=float, help="of each phase of a part that measures (default: its own)")
+    parser.add_argument("--scale", type=float, default=1.0, help="1: an hour for all; 0.1: minutes (default: 1)")
     parser.add_argument("--seed", type=int, default=1, help="of everything that is drawn (default: %(default)s)")
     parser.add_argument("--out", type=Path, help="write the record there, as JSON")
     options = parser.parse_args(arguments)

@@ -6,7 +6,8 @@ import json
 from collections import Counter
 from typing import Any
 
-from attack.serving import Answer, Pulse, ask, exchange, health, served
+from attack.pulse import Pulse
+from attack.serving import Answer, ask, exchange, health, served
 from attack.verdict import Verdict
 
 MAX_HEALTH_S = 0.5  # on two busy cores, while a body of 2 MB is refused

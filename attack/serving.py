@@ -19,6 +19,7 @@ from benchmarks.models import fill_model
 from benchmarks.server import free_ports, started
 
 MODEL = "model"  # its name in requests
+HERE, ELSEWHERE = "127.0.0.1", "127.0.0.2"  # two clients
 WAIT_S = 120.0  # for an answer; one that takes longer is lost
 LOST = 0  # status of a request without an answer
 
@@ -69,22 +70,28 @@ def served(options: argparse.Namespace, *arguments: str, max_files: int | None =
 
 
 async def ask(
-    port: int, method: str, path: str, body: Any = None, headers: Sequence[tuple[str, str]] = (), wait_s: float = WAIT_S
+    port: int,
+    method: str,
+    path: str,
+    body: Any = None,
+    headers: Sequence[tuple[str, str]] = (),
+    wait_s: float = WAIT_S,
+    source: str = HERE,
 ) -> Answer:
-    """Send one request on a connection of its own. A body that is not bytes is sent as JSON."""
+    """Send one request on a connection of its own, from an address. A body that is not bytes is sent as JSON."""
     content = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
     fields = {"Host": "localhost", "Connection": "close", "Content-Type": "application/json"}
     fields |= {"Content-Length": str(len(content))} | dict(headers)
     head = f"{method} {path} HTTP/1.1\r\n" + "".join(f"{name}: {value}\r\n" for name, value in fields.items()) + "\r\n"
-    return await exchange(port, head.encode("latin-1") + content, wait_s)
+    return await exchange(port, head.encode("latin-1") + content, wait_s, source)
 
 
-async def exchange(port: int, request: bytes, wait_s: float = WAIT_S) -> Answer:
+async def exchange(port: int, request: bytes, wait_s: float = WAIT_S, source: str = HERE) -> Answer:
     """Send bytes as they are and read until the server closes."""
     start = time.perf_counter()
     try:
         async with asyncio.timeout(wait_s):
-            reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=2**26)
+            reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=2**26, local_addr=(source, 0))
             try:
                 writer.write(request)
                 raw = await _answer(reader)
@@ -112,33 +119,6 @@ async def health(port: int) -> float:
     return answer.seconds if answer.status == 200 else float("inf")
 
 
-@dataclass
-class Pulse:
-    """Asks for /health all the time, and keeps the seconds of each answer."""
-
-    port: int
-    every_s: float = 0.05
-
-    def __post_init__(self) -> None:
-        self.seconds: list[float] = []
-
-    async def __aenter__(self) -> "Pulse":
-        self._task = asyncio.create_task(self._run())
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        self._task.cancel()
-
-    async def _run(self) -> None:
-        while True:
-            self.seconds.append(await health(self.port))
-            await asyncio.sleep(self.every_s)
-
-    def slowest_s(self) -> float:
-        """Return the longest time that /health took."""
-        return max(self.seconds, default=float("inf"))
-
-
 def memory_mb(pid: int) -> float:
     """Return the resident memory of a process in megabytes."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
@@ -148,3 +128,9 @@ def memory_mb(pid: int) -> float:
 def num_files(pid: int) -> int:
     """Return how many descriptors a process has open."""
     return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def quantile(values: Sequence[float], part: float) -> float:
+    """Return a quantile in seconds, rounded to milliseconds; infinity of nothing."""
+    ordered = sorted(values)
+    return round(ordered[min(len(ordered) - 1, int(part * len(ordered)))], 3) if ordered else float("inf")

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from munjang.server.bodies import FirstError, OwnBody, Text, Texts, new_router
 from munjang.server.errors import Refused
-from munjang.server.service import Service
+from munjang.server.service import Service, while_connected
 
 
 class Document(OwnBody):
@@ -43,7 +43,8 @@ def routes(service: Service) -> APIRouter:
         service.request_limits.check([document.text for document in documents], "documents")
         texts, ids = [each.text for each in documents], [each.id for each in documents]
         with service.telemetry.measure("write", index=view.served.name, texts=len(texts)):
-            whole, usage = await service.put_documents(view, texts, ids, [each.metadata for each in documents])
+            putting = service.put_documents(view, texts, ids, [each.metadata for each in documents])
+            whole, usage = await while_connected(request, putting)
         usage.note(request)
         return {"ids": whole}
 

@@ -1,0 +1,104 @@
+"""Kill -9 at random moments of everything that writes: nothing that was confirmed is lost, nothing is there twice."""
+
+import argparse
+import multiprocessing
+import os
+import random
+import signal
+import tempfile
+import time
+import traceback
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from attack.operations import ON_ENGINES, OPERATIONS, Operation
+from attack.verdict import Verdict
+from tests.models import make_model
+from tests.stores.servers import postgres_place
+
+NUM_KILLS = 30  # of each operation on each engine, at scale 1: 510 in all
+KILLS_OF_A_PLACE = 3  # then it runs to its end, and is checked once more
+MAX_WHOLE_S = 300.0  # of a run that is not killed
+PROCESSES = multiprocessing.get_context("forkserver")  # it has imported everything before it is asked
+
+
+def run(options: argparse.Namespace) -> Verdict:
+    """Kill every operation on every engine."""
+    os.environ["PYTHONWARNINGS"] = "ignore::RuntimeWarning"  # LanceDB's, that it was imported before a fork
+    PROCESSES.set_forkserver_preload(["attack.operations", "munjang.stores.lance.store"])
+    verdict, draws = Verdict("kills"), random.Random(options.seed)
+    number = max(2, round(NUM_KILLS * options.scale))
+    with tempfile.TemporaryDirectory() as folder:
+        models = [make_model("bert", Path(folder) / name, pooling=name) for name in ("mean", "cls")]
+        for name, kind in OPERATIONS.items():
+            for engine in ("LanceDB", "PostgreSQL") if name in ON_ENGINES else ("folder",):
+                _attack(f"{name}, {engine}", kind, engine, models, number, draws, verdict)
+    verdict.counts["kills"] = sum(each["kills"] for each in verdict.counts.values())
+    return verdict
+
+
+def _attack(
+    name: str,
+    kind: type[Operation],
+    engine: str,
+    models: list[Path],
+    number: int,
+    draws: random.Random,
+    verdict: Verdict,
+) -> None:
+    """Measure one whole run, then kill others at moments up to that long, and repeat each until it is done."""
+    counts = {"kills": 0, "ended before": 0, "places": 0}
+    verdict.counts[name] = counts
+    _, whole_s = _run(_place(kind, engine, models), None, verdict, name)
+    while counts["kills"] + counts["ended before"] < number:
+        operation = _place(kind, engine, models)
+        counts["places"] += 1
+        for _ in range(KILLS_OF_A_PLACE):
+            was_killed, _ = _run(operation, draws.uniform(0, whole_s), verdict, name)
+            counts["kills" if was_killed else "ended before"] += 1
+            _expect(operation, False, verdict, name)
+        _run(operation, None, verdict, name)
+        _expect(operation, True, verdict, name)
+
+
+def _place(kind: type[Operation], engine: str, models: list[Path]) -> Operation:
+    folder = Path(tempfile.mkdtemp(dir=models[0].parent))
+    address = postgres_place() if engine == "PostgreSQL" else str(folder / "index")
+    operation = kind(folder, address, *models)
+    operation.prepare()
+    return operation
+
+
+def _run(operation: Operation, kill_after_s: float | None, verdict: Verdict, name: str) -> tuple[bool, float]:
+    """Let it work in a process; return whether that was killed, and how long it took."""
+    receive, send = PROCESSES.Pipe(duplex=False)
+    process = PROCESSES.Process(target=_work, args=(operation, send))
+    process.start()
+    send.close()
+    receive.recv()  # it has begun
+    start = time.monotonic()
+    process.join(MAX_WHOLE_S if kill_after_s is None else kill_after_s)
+    process.kill()
+    process.join()
+    was_killed = process.exitcode == -signal.SIGKILL
+    verdict.expect(not (was_killed and kill_after_s is None), f"{name}: a run took over {MAX_WHOLE_S:g} s")
+    verdict.expect(was_killed or process.exitcode == 0, f"{name}: a run ended with {process.exitcode}")
+    return was_killed, time.monotonic() - start
+
+
+def _work(operation: Operation, send: Connection) -> None:
+    import torch
+
+    torch.set_num_threads(1)
+    send.send(None)
+    operation.work()
+
+
+def _expect(operation: Operation, is_whole: bool, verdict: Verdict, name: str) -> None:
+    try:
+        wrong = operation.check(is_whole)
+    except Exception as error:  # what is left can't even be read
+        traceback.print_exc()
+        wrong = [f"{type(error).__name__}: {error}"]
+    for each in wrong:
+        verdict.expect(False, f"{name}, {'after the last run' if is_whole else 'after a kill'}: {each}")
