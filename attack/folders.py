@@ -1,4 +1,4 @@
-"""Hostile model folders: every value of every JSON file replaced, files cut and bombed; loading ends soon, and in order.
+"""Hostile model folders: values of JSON files replaced, files cut and bombed; loading ends soon, and in order.
 
 Each folder is loaded in a process of its own with bounds of time and memory; nothing of it is ever run.
 """
@@ -12,8 +12,10 @@ import random
 import resource
 import shutil
 import tempfile
+import warnings
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from attack.verdict import Verdict
@@ -68,9 +70,7 @@ def _json_attacks(whole: Path, draws: random.Random, number: int) -> list[tuple[
         name = file.relative_to(whole)
         if path:
             new = json.dumps(changed(content, path, replacement))
-            attacks.append(
-                (f"{name} {path} = {replacement!r}", lambda folder, name=name, new=new: _write(folder / name, new))
-            )
+            attacks.append((f"{name} {path} = {replacement!r}", partial(_write, name, new)))
     return attacks
 
 
@@ -81,10 +81,10 @@ def _file_attacks(whole: Path) -> list[tuple[str, Callable[[Path], None]]]:
         "half": lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2]),
         "zeros": lambda path: path.write_bytes(bytes(path.stat().st_size)),
         "a pickle": lambda path: path.write_bytes(pickle.dumps(Bomb())),
-        "a pipe": lambda path: (path.unlink(), os.mkfifo(path)) and None,
-        "a device": lambda path: (path.unlink(), path.symlink_to("/dev/zero")) and None,
+        "a pipe": _pipe,
+        "a device": lambda path: _link(path, "/dev/zero"),
         "deep": lambda path: path.write_bytes(b"[" * 100_000),
-        "a link to itself": lambda path: (path.unlink(), path.symlink_to(path.name)) and None,
+        "a link to itself": lambda path: _link(path, path.name),
     }
     files = [path.relative_to(whole) for path in sorted(whole.rglob("*")) if path.is_file()]
     attacks = [
@@ -101,8 +101,18 @@ def _file_attacks(whole: Path) -> list[tuple[str, Callable[[Path], None]]]:
     return [*attacks, ("pickled weights", pickled)]
 
 
-def _write(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")
+def _write(name: Path, text: str, folder: Path) -> None:
+    (folder / name).write_text(text, encoding="utf-8")
+
+
+def _link(path: Path, target: str) -> None:
+    path.unlink()
+    path.symlink_to(target)
+
+
+def _pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
 
 
 def _outcome(folder: Path) -> str:
@@ -123,6 +133,7 @@ def _outcome(folder: Path) -> str:
 def _load(folder: Path, send: object) -> None:
     size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (size + MAX_MORE_BYTES, size + MAX_MORE_BYTES))
+    warnings.simplefilter("ignore")
     try:
         BiEncoder.load(folder, "cpu", threads=1).encode(["one text", "", "가나 " * 60], progress=False)
         outcome = "loaded"

@@ -1,6 +1,6 @@
 """Tokenizer: hostile texts get the ids that the `tokenizers` package gives by the unchanged tokenizer.json.
 
-The oracle is that package as its authors build it: nothing of our look-up, or of what we change in a tokenizer, is in it.
+The oracle is that package as its authors build it: nothing of our look-up, or of our changes, is in it.
 """
 
 import argparse
