@@ -5,7 +5,6 @@
 >>> model.similarity(["how fast is light?"], ["Light travels 300,000 km a second."])  # doctest: +SKIP
 """
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, SupportsIndex, TypedDict, Unpack
 
@@ -122,12 +121,13 @@ class MultiVectorEncoder(LoadedModel):
         elif role == "document":
             limits.append(late.document_length)
         max_length = min((limit for limit in limits if limit is not None), default=None)
-        skips = (role or "document") in late.skipping_roles
-        dropped = tuple(self._ids(late.skipped_words)) if skips else ()
+        dropped = tuple(self.dropped(role or "document"))
         kept = None if role == "query" else late.kept_ids
         return TokenEncoding(prompt, max_length, expansion, dropped, kept, batch_tokens)
 
-    def _ids(self, words: Sequence[str]) -> list[int]:
+    def dropped(self, role: str) -> list[int]:
+        """Return the tokens of a role, query or document, that get no vector."""
+        words = self.late.skipped_words if role in self.late.skipping_roles else ()
         ids = (self.tokenizer.rust.token_to_id(word) for word in words)
         return [number for number in ids if number is not None]
 

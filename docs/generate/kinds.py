@@ -4,7 +4,7 @@ from pathlib import Path
 
 from munjang.evaluation.kinds import KINDS
 
-MODELS = {"bi": "bi-encoder", "cross": "cross-encoder"}
+MODELS = {"bi": "bi-encoder", "cross": "cross-encoder", "late": "late interaction", "sparse": "sparse"}
 
 
 def table(root: Path, document: str) -> str:

@@ -27,7 +27,6 @@ __all__ = [
     "Model",
     "check_length",
     "compute_options",
-    "declared",
     "default",
     "describe",
     "fingerprint",
@@ -59,14 +58,8 @@ save_bi = write.write_bi
 save_cross = write.write_cross
 
 
-def declared(model: str | os.PathLike[str]) -> str:
-    """Return the class that a folder or Hub name states: SentenceTransformer, CrossEncoder, MultiVectorEncoder, ..."""
-    folder = resolve(model, CROSS_HUB)
-    return "MultiVectorEncoder" if is_colbert(folder) else layouts.declared_kind(folder)
-
-
 def kind(model: str | os.PathLike[str]) -> str:
-    """Return `bi` or `cross` for a folder or Hub name; a bare name may be of either organization there."""
+    """Return `bi`, `cross`, `late` or `sparse` for a folder or Hub name; a bare name may be of either organization."""
     try:
         folder = resolve(model)
     except CheckpointError as first:
@@ -76,7 +69,9 @@ def kind(model: str | os.PathLike[str]) -> str:
             folder = resolve(model, CROSS_HUB)
         except CheckpointError:
             raise first from None
-    return "cross" if layouts.declared_kind(folder) == "CrossEncoder" else "bi"
+    declared = "MultiVectorEncoder" if is_colbert(folder) else layouts.declared_kind(folder)
+    kinds = {"CrossEncoder": "cross", "MultiVectorEncoder": "late", "ColBERT": "late", "SparseEncoder": "sparse"}
+    return kinds.get(declared, "bi")
 
 
 def load_bi(folder: Path, pooling: tuple[str, ...] | None = None) -> Model:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from munjang.cli.models import load_any
 from munjang.cli.options import option
 from munjang.data.files import replacing
 from munjang.errors import InputError
@@ -47,7 +48,7 @@ class Options:
     """Options of `munjang evaluate`."""
 
     models: tuple[str, ...] = option(
-        "folders or Hub names of bi-encoders or cross-encoders (default: the bundled bi-encoder)",
+        "folders or Hub names of models of any kind (default: the bundled bi-encoder)",
         default=(),
         is_positional=True,
         metavar="MODEL",
@@ -68,6 +69,13 @@ class Options:
         default=None,
         metavar="OUT",
     )
+    by: tuple[str, ...] = option(
+        "retrieval: search an index of the documents by these ways: words, dense, sparse, late",
+        default=(),
+        metavar="WAY",
+    )
+    sparse: str | None = option("model of sparse vectors, for --by sparse", default=None)
+    late: str | None = option("late-interaction model, for --by late", default=None)
     kind: str | None = option(
         "kind of evaluation, such as sts or retrieval; docs/guides/evaluate.md lists them "
         "(default: recognized from the data)",
@@ -232,6 +240,9 @@ def _measure(options: Options, prepared: list[tuple[str, str, Any]], settings: "
     for model in models.values():
         for _, kind, _ in prepared:
             check_model(kind, checkpoint.kind(model))
+    if options.by:
+        sparse, late = (None if path is None else load_any(path) for path in (options.sparse, options.late))
+        settings = replace(settings, by=options.by, sparse=sparse, late=late)
     if options.first_stage is not None:
         settings = replace(settings, first_stage=_load(options, options.first_stage))
     reports: list[Report] = []
@@ -251,12 +262,11 @@ def _load(options: Options, path: str) -> Any:
     from munjang import checkpoint
 
     place = {"device": options.device, "dtype": options.dtype, "threads": options.threads}
-    if checkpoint.kind(path) == "cross":
-        from munjang.cross_encoder import CrossEncoder
-
+    if (kind := checkpoint.kind(path)) != "bi":
         if options.truncate_dim is not None or options.pooling:
-            raise InputError(f"{path} is a cross-encoder: it has no vectors, so no --truncate-dim and no --pooling")
-        return CrossEncoder.load(path, **place)  # type: ignore[arg-type]
+            called = f"{kind}-encoder" if kind == "cross" else f"{kind} model"
+            raise InputError(f"{path} is a {called}: it has no single vector, so no --truncate-dim and no --pooling")
+        return load_any(path, **place)
     from munjang.bi_encoder import BiEncoder
 
     model = BiEncoder.load(path, **place, pooling=options.pooling or None)  # type: ignore[arg-type]

@@ -7,6 +7,7 @@ munjang info ko-en-small
 import json
 from dataclasses import asdict, dataclass
 
+from munjang.cli.models import load_any
 from munjang.cli.options import option
 
 SUMMARY_KO = "모델 살펴보기"
@@ -17,7 +18,7 @@ class Options:
     """Options of `munjang info`."""
 
     model: str | None = option(
-        "folder or Hub name of a bi-encoder or cross-encoder (default: list the bundled models)",
+        "folder or Hub name of any model (default: list the bundled models)",
         default=None,
         is_positional=True,
     )
@@ -28,16 +29,7 @@ def run(options: Options) -> int:
     """Load the model and print its description."""
     if options.model is None:
         return _list(options)
-    from munjang import checkpoint  # imports torch: not for --help
-
-    if checkpoint.kind(options.model) == "cross":
-        from munjang.cross_encoder import CrossEncoder
-
-        info = CrossEncoder.load(options.model).info()
-    else:
-        from munjang.bi_encoder import BiEncoder
-
-        info = BiEncoder.load(options.model).info()
+    info = load_any(options.model).info()
     if options.json:
         print(json.dumps(info, ensure_ascii=False, indent=2, default=str))
     else:

@@ -69,6 +69,8 @@ class Options(TrainConfig):
     teacher: str | None = option("model to learn vectors or scores from", default=None)
     guide: str | None = option("model that detects false negatives", default=None)
     cross: bool = option("train a new cross-encoder on the encoder of MODEL", default=False)
+    late: int | None = option("train a new late-interaction model with token vectors of this dimension", default=None)
+    sparse: bool = option("train MODEL, a masked language model, as a sparse encoder (SPLADE)", default=False)
     num_labels: int | None = option("outputs of a new cross-encoder (default: from the data)", default=None)
     pooling: str | None = option("cls, mean or max, instead of the model's own", default=None)
     dry_run: bool = option("read and check everything, print what would be done, and exit", default=False)
@@ -241,6 +243,8 @@ def _loaded(options: "Any", datasets: "list[Dataset]", is_cross: bool) -> "Holde
     from munjang import checkpoint
     from munjang.bi_encoder import BiEncoder
     from munjang.cross_encoder import CrossEncoder
+    from munjang.multi_vector_encoder import MultiVectorEncoder
+    from munjang.sparse_encoder import SparseEncoder
     from munjang.training.datasets import read
 
     is_loaded_cross = not is_cross and checkpoint.kind(options.model) == "cross"
@@ -260,6 +264,18 @@ def _loaded(options: "Any", datasets: "list[Dataset]", is_cross: bool) -> "Holde
             return CrossEncoder.create(options.model, num_labels, device, "float32")
     if is_loaded_cross:
         return CrossEncoder.load(options.model, device, "float32")
+    new_late, is_sparse = getattr(options, "late", None), getattr(options, "sparse", False)
+    if new_late is not None and is_sparse:
+        raise InputError("--late and --sparse are two kinds of models; give one of them")
+    if new_late is not None:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(options.seed)
+            return MultiVectorEncoder.create(options.model, new_late, device, "float32")
+    kind = "sparse" if is_sparse else checkpoint.kind(options.model)
+    if kind in ("late", "sparse"):
+        loader: Any = MultiVectorEncoder if kind == "late" else SparseEncoder
+        loaded: Holder = loader.load(options.model, device, "float32")
+        return loaded
     return BiEncoder.load(options.model, device, "float32", pooling=options.pooling)
 
 

@@ -100,7 +100,7 @@ def check_model(kind: str, model_kind: str) -> str:
     main = KINDS[kind].main
     if model_kind not in main:
         can = [name for name, each in KINDS.items() if model_kind in each.main]
-        called = {"bi": "bi-encoder", "cross": "cross-encoder"}[model_kind]
+        called = f"{model_kind}-encoder" if model_kind in ("bi", "cross") else f"{model_kind} model"
         raise InputError(f"{kind} needs vectors, and a {called} has none; it can be measured on {', '.join(can)}.")
     return main[model_kind]
 

@@ -97,7 +97,7 @@ def reranking_of(given: Any) -> Reranking | None:
 
 def load_scorer(name: str, device: str | None = None, dtype: str | None = None) -> CrossEncoder | MultiVectorEncoder:
     """Load what re-ranks from a folder or by its Hub name: a cross-encoder, unless it states late interaction."""
-    is_late = checkpoint.declared(name) in ("MultiVectorEncoder", "ColBERT")
+    is_late = checkpoint.kind(name) == "late"
     return (MultiVectorEncoder if is_late else CrossEncoder).load(name, device=device, dtype=dtype)
 
 

@@ -22,10 +22,12 @@ from munjang.objectives.cross_mse import CrossMSE
 from munjang.objectives.denoising import Denoising
 from munjang.objectives.embedding_cosine import EmbeddingCosine
 from munjang.objectives.embedding_mse import EmbeddingMSE
+from munjang.objectives.flops import Flops
 from munjang.objectives.in_batch import InBatch
 from munjang.objectives.in_batch_kl import InBatchKL
 from munjang.objectives.kl import KL
 from munjang.objectives.lambda_loss import LambdaLoss
+from munjang.objectives.late import LateInBatch, LateKL, LateMarginMSE
 from munjang.objectives.listnet import ListNet
 from munjang.objectives.margin_mse import MarginMSE
 from munjang.objectives.masked import Masked
@@ -59,6 +61,10 @@ OBJECTIVES: dict[str, type[Objective]] = {
     "in_batch_kl": InBatchKL,
     "margin_mse": MarginMSE,
     "kl": KL,
+    # late interaction
+    "late_in_batch": LateInBatch,
+    "late_kl": LateKL,
+    "late_margin_mse": LateMarginMSE,
     # texts alone
     "simcse": SimCSE,
     "denoising": Denoising,
@@ -74,7 +80,7 @@ OBJECTIVES: dict[str, type[Objective]] = {
     "ranknet": RankNet,
 }
 
-WRAPPERS: dict[str, type[Wrapper]] = {"matryoshka": Matryoshka, "adaptive_layers": AdaptiveLayers}
+WRAPPERS: dict[str, type[Wrapper]] = {"matryoshka": Matryoshka, "adaptive_layers": AdaptiveLayers, "flops": Flops}
 
 # Arguments that follow from the model and the data, and what a missing one stands for
 FACTS = {

@@ -28,7 +28,7 @@ from munjang.errors import InputError, unknown
 Extras: TypeAlias = Mapping[str, Tensor]
 
 IGNORED = -100  # a target that does not count
-NEEDS = ("embeddings", "logits", "layers", "token_states")
+NEEDS = ("embeddings", "logits", "layers", "token_states", "token_vectors")
 Entry = TypeVar("Entry")
 
 
@@ -39,6 +39,7 @@ class Objective(nn.Module):
     # logits: [B, C] for each pair: two columns are one pair; of more, the first is paired with every other
     # layers: [B, L, D] for each text column, the vectors that pooling after each layer gives, last layer last
     # token_states: [T, D], once
+    # token_vectors: a list of the token vectors [T, D] of each example, for each text column
     needs: str = "embeddings"
     num_texts: tuple[int, int | None] = (2, 2)  # text columns: at least, at most (None: any number)
     extras: tuple[str, ...] = ()

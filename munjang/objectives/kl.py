@@ -40,8 +40,12 @@ class KL(Objective):
         self.scale = self.temperature**2 if scale is None else positive("scale", scale)
         self.similarity = choose("similarity", similarity, SIMILARITIES)
 
+    def values(self, outputs: Sequence[Tensor]) -> Tensor:
+        """Return the student's score of each candidate: [B, K]."""
+        return torch.stack([self.similarity(outputs[0], candidate_BD) for candidate_BD in outputs[1:]], dim=1)
+
     def forward(self, outputs: Sequence[Tensor], extras: Extras) -> Tensor:
-        values_BK = torch.stack([self.similarity(outputs[0], candidate_BD) for candidate_BD in outputs[1:]], dim=1)
+        values_BK = self.values(outputs)
         scores_BK, is_there_BK = relevance(extras, values_BK)
         # very low instead of -inf: a query without candidates costs 0 then, and not NaN
         lowest = torch.finfo(values_BK.dtype).min

@@ -33,5 +33,5 @@ class MarginMSE(Objective):
         return margin_loss(self.values(outputs), extras)
 
     def size(self, outputs: Sequence[Tensor], extras: Extras) -> Tensor:
-        like_BK = outputs[0].new_empty(len(outputs[0]), len(outputs) - 1)
+        like_BK = extras["scores"].new_empty(len(outputs[0]), len(outputs) - 1)
         return margins(extras, like_BK)[1].sum()

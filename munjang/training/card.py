@@ -14,7 +14,9 @@ from munjang.bi_encoder import BiEncoder
 from munjang.cross_encoder import CrossEncoder
 from munjang.data.examples import Examples
 from munjang.data.files import replacing
+from munjang.multi_vector_encoder import MultiVectorEncoder
 from munjang.pages.html import clean, number
+from munjang.sparse_encoder import SparseEncoder
 from munjang.training.config import TrainConfig, deciding
 from munjang.training.datasets import PreparedDataset
 from munjang.training.report import best_of, evaluations, plain
@@ -107,6 +109,10 @@ def _front(output: Path, holder: Holder) -> Iterator[str]:
     """Yield the front matter that the Hub reads."""
     if isinstance(holder, BiEncoder):
         task, tags = "sentence-similarity", ["sentence-similarity", "feature-extraction"]
+    elif isinstance(holder, MultiVectorEncoder):
+        task, tags = "sentence-similarity", ["multi-vector", "late-interaction", "feature-extraction"]
+    elif isinstance(holder, SparseEncoder):
+        task, tags = "feature-extraction", ["sparse-encoder", "sparse"]
     else:
         task = "text-ranking" if holder.num_labels == 1 else "text-classification"
         tags = ["cross-encoder", task]
@@ -132,6 +138,13 @@ def _what(holder: Holder) -> str:
             f"A bi-encoder (BiEncoder, SentenceTransformer): it turns texts into vectors of {holder.dimension} "
             "dimensions that are close where the texts mean the same."
         )
+    if isinstance(holder, MultiVectorEncoder):
+        return (
+            "A late-interaction model (MultiVectorEncoder): it turns a text into a vector of "
+            f"{holder.dimension} dimensions for each token; a query's tokens look for their best match in a document."
+        )
+    if isinstance(holder, SparseEncoder):
+        return f"A sparse encoder (SparseEncoder): it turns texts into sparse vectors of {holder.dimension} dimensions."
     if holder.num_labels == 1:
         return "A cross-encoder (CrossEncoder): it reads two texts together and gives one score, higher is better."
     return (
@@ -157,22 +170,21 @@ def _munjang(output: Path, holder: Holder) -> str:
             f"from munjang import CrossEncoder\n\nmodel = CrossEncoder.load({name})  # its folder, or its Hub name\n"
             + _pairs(holder)
         )
-    return (
-        f"from munjang import BiEncoder\n\nmodel = BiEncoder.load({name})  # its folder, or its Hub name\n"
-        + _vectors(holder)
-    )
+    kind = type(holder).__name__
+    start = f"from munjang import {kind}\n\nmodel = {kind}.load({name})  # its folder, or its Hub name\n"
+    return start + _vectors(holder)
 
 
 def _sentence_transformers(output: Path, holder: Holder) -> str:
-    kind = "CrossEncoder" if isinstance(holder, CrossEncoder) else "SentenceTransformer"
+    kind = "SentenceTransformer" if isinstance(holder, BiEncoder) else type(holder).__name__
     name = json.dumps(clean(output.name), ensure_ascii=False)
     code = _pairs(holder) if isinstance(holder, CrossEncoder) else _vectors(holder)
     return f"from sentence_transformers import {kind}\n\nmodel = {kind}({name})\n{code}"
 
 
-def _vectors(holder: BiEncoder) -> str:
+def _vectors(holder: BiEncoder | MultiVectorEncoder | SparseEncoder) -> str:
     """Return the code that is the same for both libraries."""
-    if holder.prompts.get("query"):
+    if holder.prompts.get("query") or not isinstance(holder, BiEncoder):
         return (
             'queries = model.encode_query(["How fast is light?"])\n'
             'documents = model.encode_document(["Light travels 300,000 km in a second.", "A feather is light."])\n'

@@ -46,6 +46,9 @@ class TrainConfig:
         "compute micro-batches twice instead of keeping them (default: if there are several)", None
     )
     matryoshka: tuple[int, ...] = option("train vectors to work when cut to these dimensions, too", ())
+    flops: tuple[float, ...] = option(
+        "keep sparse vectors sparse: the weight of that, or one for queries and one for documents", ()
+    )
     matryoshka_weights: tuple[float, ...] = option("weight of each of those dimensions (default: equal)", ())
     adaptive_layers: bool = option("train earlier layers too, so that layers can be dropped later", False)
     evaluate: tuple[str, ...] = option("files to evaluate on; the first decides which checkpoint is best", ())

@@ -129,6 +129,12 @@ def prepare(dataset: Dataset, trainee: Trainee, config: TrainConfig, cache: Path
         guide = _guide(dataset, objective, trainee.device)
         vectors["guide"] = vectors_of(guide, examples, cache, normalize=True)
         fingerprints["guide"] = guide.fingerprint
+    if config.flops:
+        if len(config.flops) > 2:
+            raise InputError(
+                f"flops has {len(config.flops)} weights; give one, or one of queries and one of documents."
+            )
+        objective = wrap("flops", objective, facts, query_weight=config.flops[0], document_weight=config.flops[-1])
     if config.matryoshka:
         weights = config.matryoshka_weights or None
         objective = wrap("matryoshka", objective, facts, dims=config.matryoshka, weights=weights)
@@ -235,11 +241,11 @@ def _objective(dataset: Dataset, facts: Mapping[str, Any], seed: int) -> Objecti
 
 
 def _check_kind(name: str, kind: type[Objective] | Objective, trainee: Trainee) -> None:
-    is_cross = kind.needs == "logits"
-    if is_cross != trainee.is_cross:
-        model, wanted = ("cross-encoder", "bi-encoder") if trainee.is_cross else ("bi-encoder", "cross-encoder")
-        fitting = [other for other, cls in OBJECTIVES.items() if (cls.needs == "logits") == trainee.is_cross]
-        raise InputError(f"{name} trains a {wanted}, this is a {model}; choose from {', '.join(sorted(fitting))}.")
+    if kind.needs not in trainee.shapes:
+        wanted = {"logits": "cross-encoder", "token_vectors": "late-interaction model"}.get(kind.needs, "bi-encoder")
+        fitting = sorted(other for other, cls in OBJECTIVES.items() if cls.needs in trainee.shapes)
+        model = "late-interaction model" if "token_vectors" in trainee.shapes else trainee.model.info()["kind"]
+        raise InputError(f"{name} trains a {wanted}, this is a {model}; choose from {', '.join(fitting)}.")
 
 
 def _check_batch_rows(examples: Examples, name: str, objective: Objective, size: int) -> None:

@@ -63,7 +63,8 @@ class Loop:
             raise InputError("together is for one process; leave it out under torchrun.")
         objectives = [dataset.objective for dataset in datasets]
         dtype = _dtype(config.dtype, processes.device)
-        self.step = Step(trainee.network, processes, trainee.shapes, config.seed, dtype, config.gradient_cache)
+        cached, dropped = config.gradient_cache, trainee.dropped
+        self.step = Step(trainee.network, processes, trainee.shapes, config.seed, dtype, cached, dropped)
         self.optimizer = Optimizer(trainee.network, objectives, config)
         self.gradients = Gradients(trainee.network, objectives, processes)
         self.average = None if config.ema is None else Average(trainee.network, config.ema)

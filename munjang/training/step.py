@@ -13,17 +13,21 @@ import hashlib
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from munjang.errors import InputError
+from munjang.nn.late import TokenNetwork
 from munjang.nn.network import PairNetwork, SentenceNetwork
+from munjang.nn.sparse import SparseNetwork
 from munjang.objectives.base import Objective
 from munjang.text.packing import Packed, join
 from munjang.training.batches import to_device
 from munjang.training.micro_batches import MicroBatch, SplitBatch
 from munjang.training.process_group import ProcessGroup
+from munjang.training.ragged import tokens_by_text
 
 
 class Step:
@@ -34,16 +38,18 @@ class Step:
 
     def __init__(
         self,
-        network: SentenceNetwork | PairNetwork,
+        network: SentenceNetwork | PairNetwork | TokenNetwork | SparseNetwork,
         processes: ProcessGroup,
         shape: dict[str, tuple[int, ...]],
         seed: int = 0,
         dtype: torch.dtype = torch.float32,
         is_cached: bool | None = None,
+        dropped: Sequence[Tensor] = (),
     ) -> None:
         self.network, self.processes, self.seed, self.dtype = network, processes, seed, dtype
         self.shape = shape  # of one row of outputs, by what objectives need
         self.is_cached = is_cached  # None: where the batch is split into several micro-batches
+        self.dropped = dropped  # tokens without a vector in late interaction: of queries, of documents
         self.number = 0
 
     def __call__(self, number: int, batch: SplitBatch, objective: Objective) -> tuple[Tensor, Tensor]:
@@ -53,6 +59,8 @@ class Step:
             return self._by_micro_batch(batch, objective)
         if self.is_cached and not objective.can_be_cached:
             raise InputError(f"{type(objective).__name__} can't be cached; leave gradient_cache out.")
+        if objective.needs == "token_vectors" and self.processes.world_size > 1:
+            raise InputError(f"{type(objective).__name__} is trained by one process; start it without torchrun.")
         return self._whole(batch, objective)
 
     def _by_micro_batch(self, batch: SplitBatch, objective: Objective) -> tuple[Tensor, Tensor]:
@@ -63,7 +71,12 @@ class Step:
             assert micro_batch.order_of is not None
             rows = self._outputs(position, micro_batch, objective.needs)
             is_by_text = objective.needs != "token_states"
-            outputs = torch.split(rows[micro_batch.order_of], micro_batch.num_examples) if is_by_text else (rows,)
+            outputs: Any
+            if objective.needs == "token_vectors":
+                packed, order = [micro_batch.packed], micro_batch.order_of
+                outputs = tokens_by_text(rows, packed, order, batch.batch.num_sequences, self.dropped)
+            else:
+                outputs = torch.split(rows[micro_batch.order_of], micro_batch.num_examples) if is_by_text else (rows,)
             known = self._with_words(objective, micro_batch.known)
             own_size = objective.size(outputs, known)
             part = objective(outputs, known) * own_size
@@ -78,15 +91,19 @@ class Step:
         # with gradients also where they are dropped at once: the second pass has to go through the same kernels
         rows = [self._outputs(position, part, objective.needs, is_cached) for position, part in enumerate(parts)]
         empty = torch.zeros(0, *self.shape[objective.needs], device=self.processes.device)
-        own = torch.cat([part.detach() for part in rows] or [empty])[batch.order_of].requires_grad_()
-        outputs = self._of_all(own, batch)
+        is_ragged = objective.needs == "token_vectors"
+        own = torch.cat([part.detach() for part in rows] or [empty])
+        own = (own if is_ragged else own[batch.order_of]).requires_grad_()
+        outputs = self._by_text(own, batch) if is_ragged else self._of_all(own, batch)
         known = self._with_words(objective, batch.known)
         size = objective.size(outputs, known)
         # every process computes the whole loss: a fraction of it each adds up to the whole
         loss = objective(outputs, known) * size
         loss.backward()
         gradient = torch.zeros_like(own)
-        if own.grad is not None:
+        if own.grad is not None and is_ragged:
+            gradient = own.grad
+        elif own.grad is not None:
             gradient[batch.order_of] = own.grad
         gradients = torch.split(gradient, [len(part) for part in rows]) if rows else ()
         for position, (part, own_gradient) in enumerate(zip(parts, gradients, strict=True)):
@@ -103,8 +120,11 @@ class Step:
         was_training, _ = self.network.training, self.network.eval()
         rows = [self._outputs(place, part, objective.needs) for place, part in enumerate(batch.micro_batches)]
         self.network.train(was_training)
-        outputs = torch.chunk(torch.cat(rows)[batch.order_of], batch.batch.num_sequences)
         assert batch.known is not None
+        whole = torch.cat(rows)
+        if objective.needs == "token_vectors":
+            return float(objective(self._by_text(whole, batch), batch.known))
+        outputs = torch.chunk(whole[batch.order_of], batch.batch.num_sequences)
         return float(objective(outputs, self._with_words(objective, batch.known)))
 
     def together(self, number: int, batches: Sequence[tuple[SplitBatch, Objective]], weight: float) -> Tensor:
@@ -134,6 +154,10 @@ class Step:
         torch.autograd.backward(outputs_of_all, own.grad)
         return total
 
+    def _by_text(self, own: Tensor, batch: SplitBatch) -> list[Any]:
+        parts = [part.packed for part in batch.micro_batches]
+        return tokens_by_text(own, parts, batch.order_of, batch.batch.num_sequences, self.dropped)
+
     def _of_all(self, own: Tensor, batch: SplitBatch) -> list[Tensor]:
         """Gather each column's outputs for the whole batch; gradients go to this process's own rows only."""
         sizes, count = batch.batch.sizes, batch.batch.num_sequences
@@ -157,6 +181,7 @@ class Step:
         if needs == "layers":
             encoder = network.encoder.own
             assert encoder is not None
+            assert isinstance(network, SentenceNetwork)
             return torch.stack([network.head(states, batch) for states in encoder.layers(batch)[1:]], dim=1)
         outputs: Tensor = network(batch)
         return outputs

@@ -26,6 +26,8 @@ from munjang.evaluation import Settings, check_model, evaluate
 from munjang.evaluation import prepare as prepare_evaluation
 from munjang.evaluation.kinds.base import kind_of
 from munjang.evaluation.report import shown
+from munjang.multi_vector_encoder import MultiVectorEncoder
+from munjang.sparse_encoder import SparseEncoder
 from munjang.training.card import write_card
 from munjang.training.config import TrainConfig, deciding
 from munjang.training.datasets import Dataset, PreparedDataset, notes, num_draws, prepare_all
@@ -36,6 +38,7 @@ from munjang.training.report import write_report
 from munjang.training.run import Run, events, folder_of
 from munjang.training.trainee import Holder, Trainee
 
+KINDS = {"bi": BiEncoder, "cross": CrossEncoder, "late": MultiVectorEncoder, "sparse": SparseEncoder}
 Data = Any  # a name, an object with rows, Examples, a Dataset or several
 
 
@@ -61,6 +64,26 @@ def train(
 ) -> CrossEncoder: ...
 @overload
 def train(
+    model: MultiVectorEncoder,
+    data: Data,
+    objective: str = ...,
+    config: TrainConfig | None = ...,
+    options: Mapping[str, Any] | None = ...,
+    reading: Mapping[str, Any] | None = ...,
+    watch: Callable[[Loop], None] | None = ...,
+) -> MultiVectorEncoder: ...
+@overload
+def train(
+    model: SparseEncoder,
+    data: Data,
+    objective: str = ...,
+    config: TrainConfig | None = ...,
+    options: Mapping[str, Any] | None = ...,
+    reading: Mapping[str, Any] | None = ...,
+    watch: Callable[[Loop], None] | None = ...,
+) -> SparseEncoder: ...
+@overload
+def train(
     model: str | os.PathLike[str],
     data: Data,
     objective: str = ...,
@@ -78,7 +101,7 @@ def train(
     reading: Mapping[str, Any] | None = None,
     watch: Callable[[Loop], None] | None = None,
 ) -> Holder:
-    """Train a bi-encoder or cross-encoder in place, and return it.
+    """Train a bi-encoder, cross-encoder, late-interaction or sparse model in place, and return it.
 
     `data` is a file, a DataFrame, a list of tuples or of dicts, a `datasets.Dataset`, ready Examples, or a list of
     Dataset, each with an objective of its own. `options` are those of the objective (margin=1.0), `reading` those of
@@ -256,6 +279,6 @@ def _datasets(
 def _load(path: str, device: torch.device) -> Holder:
     from munjang import checkpoint
 
-    kind: Any = CrossEncoder if checkpoint.kind(path) == "cross" else BiEncoder
+    kind: Any = KINDS[checkpoint.kind(path)]
     model: Holder = kind.load(path, device=str(device), dtype="float32")
     return model

@@ -15,12 +15,17 @@ from munjang.checkpoint.model import RERANK_WEIGHT
 from munjang.cross_encoder import CrossEncoder
 from munjang.engine.devices import pick_dtype
 from munjang.errors import InputError, UnsupportedModel
+from munjang.multi_vector_encoder import MultiVectorEncoder
 from munjang.nn.encoder import Block, Embeddings, Encoder
 from munjang.nn.heads import ClassificationHead
+from munjang.nn.late import TokenNetwork
 from munjang.nn.network import PairNetwork, SentenceNetwork
+from munjang.nn.sparse import SparseNetwork
+from munjang.sparse_encoder import SparseEncoder
 from munjang.training.config import TrainConfig
 
-Holder = BiEncoder | CrossEncoder
+Holder = BiEncoder | CrossEncoder | MultiVectorEncoder | SparseEncoder
+Trained = SentenceNetwork | PairNetwork | TokenNetwork | SparseNetwork
 
 
 QUERY, DOCUMENT = "query", DOCUMENT_PROMPTS[0]
@@ -46,7 +51,9 @@ class Trainee:
                 f"{type(model.network).__name__} is computed by another library as a whole and is not trained here; "
                 "CrossEncoder.create puts a new head on the encoder of any folder."
             )
-        self.network: SentenceNetwork | PairNetwork = _in_float32(model).to(device)
+        if isinstance(model, SparseEncoder) and model.model.query is not None:
+            raise UnsupportedModel("A model whose queries are read by a table of weights is not trained here.")
+        self.network: Trained = _in_float32(model).to(device)
         self.is_cross = isinstance(model, CrossEncoder)
         self.prompts = Prompts(model.prompts, model.default_prompt_name)
         self.tokenizer = copy.copy(model.tokenizer)
@@ -64,6 +71,10 @@ class Trainee:
         """Return the shape of one row of the network's outputs, by what an objective needs."""
         if isinstance(self.model, CrossEncoder):
             return {"logits": (self.model.num_labels,)}
+        if isinstance(self.model, MultiVectorEncoder):
+            return {"token_vectors": (self.model.dimension,)}
+        if isinstance(self.model, SparseEncoder):
+            return {"embeddings": (self.model.dimension,)}
         width, layers = self.model.width, 0 if self.encoder is None else self.encoder.shape.num_layers
         return {"embeddings": (width,), "layers": (layers, width), "token_states": (width,)}
 
@@ -77,6 +88,13 @@ class Trainee:
             found["hidden_width"] = self.encoder.shape.width
             found["word_width"] = self.encoder.shape.embedding_width or self.encoder.shape.width
         return found
+
+    @property
+    def dropped(self) -> tuple[Tensor, ...]:
+        """Return the tokens without a vector in late interaction: of queries, and of documents."""
+        if not isinstance(self.model, MultiVectorEncoder):
+            return ()
+        return tuple(torch.tensor(self.model.dropped(role), dtype=torch.int64) for role in ("query", "document"))
 
     def skips(self, prompts: Sequence[str]) -> list[int]:
         """Count the leading tokens of each column's texts that pooling leaves out, if the model does so."""
@@ -147,18 +165,22 @@ def _config(model: Holder) -> dict[str, Any]:
     return {name: value for name, value in model.model.config.items() if name != RERANK_WEIGHT}
 
 
-def _in_float32(model: Holder) -> SentenceNetwork | PairNetwork:
+def _in_float32(model: Holder) -> Trained:
     """Copy the network; one in 16 bits is read from its folder again, as it has lost digits."""
     if model.dtype in (torch.float32, torch.int8):
-        return cast(SentenceNetwork | PairNetwork, copy.deepcopy(model.network)).float()
+        return cast(Trained, copy.deepcopy(model.network)).float()
     if model._options is None:
         raise InputError(f"This model is in {model.dtype}; load it with dtype='float32' to train it.")
     folder = checkpoint.resolve(model._options[0])
-    if isinstance(model, BiEncoder):
+    if isinstance(model, MultiVectorEncoder):
+        loaded = checkpoint.load_late(folder)
+    elif isinstance(model, SparseEncoder):
+        loaded = checkpoint.load_sparse(folder)
+    elif isinstance(model, BiEncoder):
         loaded = checkpoint.load_bi(folder, model.network.modes)
     else:
         loaded = checkpoint.load_cross(folder)
-    network, held = (cast(SentenceNetwork | PairNetwork, each.network) for each in (loaded, model))
+    network, held = (cast(Trained, each.network) for each in (loaded, model))
     shapes = [{name: value.shape for name, value in each.state_dict().items()} for each in (network, held)]
     if shapes[0] != shapes[1]:
         raise InputError(f"This model in {model.dtype} was changed after loading; load it with dtype='float32' first.")
@@ -167,7 +189,7 @@ def _in_float32(model: Holder) -> SentenceNetwork | PairNetwork:
     return network
 
 
-def _set_dropout(network: SentenceNetwork | PairNetwork, probability: float) -> None:
+def _set_dropout(network: Trained, probability: float) -> None:
     """Set the dropout of embeddings, attention, feed-forward layers and a cross-encoder's head."""
     if network.encoder.own is None:
         raise InputError("dropout can be set for encoders that Munjang computes itself only.")
@@ -185,7 +207,7 @@ def _set_dropout(network: SentenceNetwork | PairNetwork, probability: float) -> 
             module.shape = replace(module.shape, **names)
 
 
-def _merged(network: SentenceNetwork | PairNetwork) -> SentenceNetwork | PairNetwork:
+def _merged(network: Trained) -> Trained:
     """Fold adapters into the weights beside them."""
     from munjang.training.lora import merge
 

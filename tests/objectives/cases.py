@@ -92,6 +92,7 @@ def supply(case: Case, objective: Objective, size: int, seed: int = 0) -> Batch:
         "layers": (size, LAYERS, width),
         "logits": (size, case.facts["num_labels"] if objective.has_logit_per_label else 1),
         "token_states": (num_tokens, width),
+        "token_vectors": (size, 3, width),
     }
     counts = {"logits": max(1, case.columns - 1) + objective.num_sampled, "token_states": 1}
     count = counts.get(objective.needs, case.columns * objective.passes)
@@ -163,6 +164,9 @@ CASES: list[Case] = [
         columns=5,
     ),
     *cases_of("kl", [{"similarity": "cosine", "temperature": 0.1}], columns=3),
+    *cases_of("late_in_batch", [{"temperature": 0.5, "is_mean": False}, {"temperature": 0.1}], columns=4),
+    *cases_of("late_kl", [{"is_mean": False, "temperature": 2.0, "scale": 0.5}], columns=3),
+    *cases_of("late_margin_mse", [{"is_mean": True}], columns=4),
     *cases_of("simcse", [{"block_rows": 2}]),
     *cases_of("denoising", [{"num_decoder_layers": 1}]),
     *cases_of("cross_bce", [{"target": "labels", "positive_weight": 3.0}]),
@@ -181,7 +185,9 @@ _DIMS = {"wrapper": "matryoshka", "wrapper_options": {"dims": [6, 4, 1], "weight
 _LONG = {"wrapper": "matryoshka", "wrapper_options": {"dims": [2, 6], "is_normalized": False}}
 _LAYERS = {"wrapper": "adaptive_layers"}
 _LIGHT = {"wrapper": "adaptive_layers", "wrapper_options": {"divergence_weight": 0.0, "earlier_weight": 0.5}}
+_SPARSE = {"wrapper": "flops", "wrapper_options": {"query_weight": 0.5, "document_weight": 0.1}}
 WRAPPED: list[Case] = [
+    *(Case(name, **_SPARSE) for name in ("in_batch", "margin_mse", "simcse")),
     *(Case("in_batch", **wrapper) for wrapper in (_DIMS, _LONG, _LAYERS, _LIGHT)),
     *(Case("classification", classes=3, **wrapper) for wrapper in (_DIMS, _LONG, _LAYERS)),
     *(Case("triplet", **wrapper) for wrapper in (_DIMS, _LONG, _LAYERS)),

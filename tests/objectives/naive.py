@@ -64,4 +64,13 @@ def wrapped(wrapper: str, given: Options, inner: Naive) -> Naive:
         far = given.get("divergence_weight", 1.0) * 0.3 * mean(divergences, outputs[0])
         return losses[-1] + given.get("earlier_weight", 1.0) * mean(losses[:-1], outputs[0]) + far
 
-    return {"matryoshka": matryoshka, "adaptive_layers": adaptive_layers}[wrapper]
+    def flops(options: Options, outputs: Sequence[Tensor], extras: Any, parameters: Any) -> Tensor:
+        def cost(rows: Sequence[Tensor]) -> Tensor:
+            sums = [sum(abs(row[at]) for row in rows) / len(rows) for at in range(len(rows[0]))]
+            return torch.stack([each**2 for each in sums]).sum()
+
+        queries, documents = outputs[0], [row for column in outputs[1:] for row in column]
+        total = inner(options, outputs, extras, parameters) + given["query_weight"] * cost(queries)
+        return total + given["document_weight"] * cost(documents) if documents else total
+
+    return {"matryoshka": matryoshka, "adaptive_layers": adaptive_layers, "flops": flops}[wrapper]

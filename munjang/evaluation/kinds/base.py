@@ -16,6 +16,8 @@ from munjang.vectors.similarity import PAIRWISE
 if TYPE_CHECKING:  # what only reads needs no torch
     from munjang.bi_encoder import BiEncoder
     from munjang.cross_encoder import CrossEncoder
+    from munjang.multi_vector_encoder import MultiVectorEncoder
+    from munjang.sparse_encoder import SparseEncoder
 
     Model: TypeAlias = BiEncoder | CrossEncoder
 
@@ -58,6 +60,9 @@ class Settings:
     long: str = "truncate"  # what to do with texts beyond the model's limit: truncate, average, error
     seed: int = 0
     progress: bool | None = False
+    by: tuple[str, ...] = ()  # ways to search an index of the corpus: words, dense, sparse, late
+    sparse: "SparseEncoder | None" = None  # searches beside the model
+    late: "MultiVectorEncoder | None" = None
 
 
 class EvaluateOptions(TypedDict, total=False):
@@ -83,6 +88,9 @@ class EvaluateOptions(TypedDict, total=False):
     long: str
     seed: int
     progress: bool | None
+    by: tuple[str, ...]
+    sparse: "SparseEncoder | None"
+    late: "MultiVectorEncoder | None"
 
 
 @dataclass(frozen=True)
@@ -119,14 +127,16 @@ class Kind:
 
 
 def kind_of(model: object) -> str:
-    """Return `bi` or `cross`."""
+    """Return `bi`, `cross`, `late` or `sparse`."""
     from munjang.bi_encoder import BiEncoder
     from munjang.cross_encoder import CrossEncoder
+    from munjang.multi_vector_encoder import MultiVectorEncoder
+    from munjang.sparse_encoder import SparseEncoder
 
-    if isinstance(model, BiEncoder):
-        return "bi"
-    if isinstance(model, CrossEncoder):
-        return "cross"
+    kinds = {BiEncoder: "bi", CrossEncoder: "cross", MultiVectorEncoder: "late", SparseEncoder: "sparse"}
+    for cls, kind in kinds.items():
+        if isinstance(model, cls):
+            return kind
     raise InputError(f"A BiEncoder or a CrossEncoder can be evaluated, not {type(model).__name__}; load it first.")
 
 
