@@ -17,7 +17,7 @@ import munjang
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "munjang"
 ORDER = (
-    "cli > server, scale, compat > tasks > training > evaluation > index"
+    "cli > server, scale, compat, paper > tasks > training > evaluation > index"
     " > bi_encoder, cross_encoder, multi_vector_encoder, sparse_encoder > model"
     " > stores, engine, objectives, data > checkpoint > nn > text > arguments, pages, vectors"
     " > display, errors, lazy, options, progress, types"

@@ -34,6 +34,7 @@ VERBS = {
     "recommend": "recommend items from likes or from a need in words",
     "evaluate": "evaluate models and compare them side by side",
     "train": "train a model on examples; --resume continues an interrupted run",
+    "paper": "repeat the Sentence-BERT paper's tables and ablations",
     "distill": "train a model on another model's vectors or scores",
     "adapt": "adapt a model to the texts of a domain",
     "info": "describe a model",

@@ -96,7 +96,7 @@ def distill_static(
         options = (config.refine_epochs, config.learning_rate, config.batch_size, config.seed, progress)
         weight_VK = refine(weight_VK, taught, *options)
     report = StaticReport(len(texts), len(flat), before, float(held.cosines(weight_VK).mean()))
-    return _model(teacher, weight_VK.cpu()), report
+    return static_model(teacher, weight_VK.cpu()), report
 
 
 def _check(teacher: BiEncoder, config: StaticConfig) -> None:
@@ -152,7 +152,8 @@ def _silent(tokenizer: Tokenizer) -> list[int]:
     return special if unknown is None else [*special, unknown]
 
 
-def _model(teacher: BiEncoder, weight_VK: Tensor) -> BiEncoder:
+def static_model(teacher: BiEncoder, weight_VK: Tensor) -> BiEncoder:
+    """Return a model of one vector per token, with the tokenizer of another and without special tokens."""
     rust = RustTokenizer.from_str(teacher.tokenizer.rust.to_str())
     tokenizer = Tokenizer(rust, None, has_special=False)
     network = SentenceNetwork(StaticEncoder(weight_VK), ("mean",), [Normalize()])

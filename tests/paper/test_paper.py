@@ -1,0 +1,167 @@
+"""The paper's tables on tiny files: everything runs, resumes and shows what was measured beside the paper's figures."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from munjang.bi_encoder import BiEncoder
+from munjang.cli import main
+from munjang.engine.padded import encode_padded
+from munjang.errors import InputError
+from munjang.pages.words import WORDS
+from munjang.paper import run, work
+from munjang.paper.config import QUICK_ROWS, PaperConfig
+from munjang.paper.experiments import AFS_SETS, LANGUAGES, NUM_FOLDS, Line, Stage, tables
+from munjang.paper.published import figure
+from munjang.paper.report import Score
+from munjang.paper.run import Paper, plan
+from munjang.paper.sets import Sets
+from tests.paper.published import put_english, put_korean
+from tests.texts import ENGLISH, KOREAN
+
+QUICK = PaperConfig(quick=True)
+
+
+@pytest.fixture(scope="module")
+def korean(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return put_korean(tmp_path_factory.mktemp("korean"))
+
+
+@pytest.fixture(scope="module")
+def english(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return put_english(tmp_path_factory.mktemp("english"))
+
+
+def test_the_command_makes_every_table_of_korean(
+    korean: Path, tiny_bert: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["paper", str(tiny_bert), "--data", str(korean), "-o", str(tmp_path / "out"), "--quick"]
+    assert main(command) == 0
+    shown = capsys.readouterr()
+    assert "KLUE-STS dev: not in" in shown.err
+    assert "| NLI, then similarity | " in shown.out
+    made = json.loads((tmp_path / "out" / "paper.json").read_text("utf-8"))
+    assert [table["name"] for table in made["tables"]] == [
+        *("similarity", "supervised", "transfer", "pooling", "concatenation")
+    ]
+    expected = {table.name: {line.name for line in table.lines} for table in tables(LANGUAGES["ko"], "regression")}
+    assert {table["name"]: set(table["lines"]) for table in made["tables"]} == expected
+    pooling = made["tables"][3]["lines"]
+    assert pooling["nli"]["korsts-dev"]["paper"] == 80.78
+    assert pooling["nli"]["korsts-dev"]["mean"] != pooling["nli_cls"]["korsts-dev"]["mean"]
+    assert set(made["speed"]["sentences_per_s"]) == {"plain", "smart", "packed"}
+    assert made["train_rows"]["nli"] <= QUICK_ROWS
+    page = (tmp_path / "out" / "paper.html").read_text("utf-8")
+    assert json.dumps("논문")[1:-1] in page
+    assert "80.78" in page
+    assert list((tmp_path / "out" / "models").iterdir()) == []
+    assert main(command) == 0
+    assert "21 trainings and measurements, 21 of them done" in capsys.readouterr().err
+
+
+def test_a_killed_run_goes_on_where_it_was(
+    korean: Path, tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = replace(QUICK, only=("supervised",))
+    done: list[str] = []
+    original = run.work
+
+    def counted(job: work.Job, *arguments: object) -> dict[str, object]:
+        if len(done) == 2:
+            raise KeyboardInterrupt
+        done.append(job.key)
+        return original(job, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(run, "work", counted)
+    with pytest.raises(KeyboardInterrupt):
+        Paper(str(tiny_bert), korean, tmp_path, config).run(lambda _: None)
+    first = {path.name: path.read_text("utf-8") for path in (tmp_path / "records").iterdir()}
+    monkeypatch.setattr(run, "work", original)
+    result = Paper(str(tiny_bert), korean, tmp_path, config).run(lambda _: None)
+    assert len(first) == 2
+    assert all((tmp_path / "records" / name).read_text("utf-8") == text for name, text in first.items())
+    assert {row.line.name for row in result.tables[0].rows} == {"sts", "nli_sts", "cross_sts", "cross_nli_sts"}
+    with pytest.raises(InputError, match="holds a run with batch_size 16, and this one has 8"):
+        Paper(str(tiny_bert), korean, tmp_path, replace(config, batch_size=8)).run(lambda _: None)
+
+
+def test_english_has_the_tables_of_arguments_and_sections(english: Path, tiny_bert: Path, tmp_path: Path) -> None:
+    config = replace(QUICK, language="en", only=("arguments", "sections"))
+    paper = Paper(str(tiny_bert), english, tmp_path, config)
+    paper.jobs = [job for job in paper.jobs if job.line.name in ("afs_bi_topics", "sections_triplet", "static")]
+    shown = {each.table.name: each for each in paper.run(lambda _: None).tables}
+    (row,) = shown["arguments"].rows
+    assert row.scores["afs"].paper == 50.65
+    assert len(row.scores["afs"].seeds) == 1
+    assert [row.line.name for row in shown["sections"].rows] == ["static", "sections_triplet"]
+    assert all(row.scores["sections-test"].mean is not None for row in shown["sections"].rows)
+
+
+def test_folds_hold_out_a_tenth_of_each_topic_once(english: Path) -> None:
+    sets = Sets(english, PaperConfig(language="en"))
+    whole = sorted(text for key in AFS_SETS for text in sets.folder.examples(key).texts[1])
+    held = [sets.test("afs", f"fold{fold}")[1] for fold in range(NUM_FOLDS)]
+    assert sorted(text for examples in held for text in examples.texts[1]) == whole
+    for fold, examples in enumerate(held):
+        assert len(examples) + len(sets.train("afs", f"fold{fold}")) == len(whole)
+    assert len(sets.test("afs", "without-afs-gc")[1]) == len(sets.folder.examples("afs-gc"))
+
+
+def test_training_rows_share_no_sentence_with_what_is_measured(korean: Path) -> None:
+    sets = Sets(korean, PaperConfig())
+    measured = {
+        text for key in ("korsts-dev", "korsts-test") for column in sets.folder.examples(key).texts for text in column
+    }
+    for name in ("nli", "sts"):
+        rows = sets.train(name)
+        assert len(rows)
+        assert not measured & {text for column in rows.texts for text in column}
+
+
+def test_lines_that_begin_alike_share_the_model_of_their_first_stage() -> None:
+    nli, sts = Stage("nli", "classification"), Stage("sts", "regression")
+    both = work.Job(Line("nli_sts", (nli, sts)), 1, "", ())
+    assert both.stage_keys[0] == work.Job(Line("nli", (nli,)), 1, "", ()).stage_keys[-1]
+    assert both.stage_keys[0] != work.Job(Line("nli", (nli,), "cls"), 1, "", ()).stage_keys[-1]
+    inputs = {work.Job(line, 1, "", ()).stage_key(1) for line in tables(LANGUAGES["ko"], "regression")[4].lines}
+    assert len(inputs) == 7
+
+
+def test_every_line_and_table_has_words_and_the_figures_have_lines() -> None:
+    for name, language in LANGUAGES.items():
+        for table in tables(language, "regression"):
+            assert f"paper_{table.name}" in WORDS, name
+            assert all(line.name.startswith("concat_") or f"paper_{line.name}" in WORDS for line in table.lines)
+    assert figure("supervised", "cross_nli_sts", "korsts-test") == 88.33
+    assert figure("similarity", "nli", "klue-sts-dev") is None
+
+
+def test_scores_of_seeds() -> None:
+    assert str(Score((70.0, 72.0, 74.0))) == "72.00 ± 2.00"
+    assert str(Score((70.0,))) == "70.00"
+    assert str(Score(())) == "–"
+
+
+def test_a_plan_names_what_is_missing_and_trains_nothing(korean: Path, tiny_bert: Path, tmp_path: Path) -> None:
+    lines = plan(Paper(str(tiny_bert), korean, tmp_path / "out", PaperConfig(only=("supervised",))))
+    assert lines[0].startswith("supervised: sts, nli_sts, cross_sts, cross_nli_sts; on korsts-test")
+    assert lines[-1] == "12 trainings and measurements"
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(InputError, match="There is no table 'sts'; choose from similarity, supervised"):
+        Paper(str(tiny_bert), korean, tmp_path, PaperConfig(only=("sts",)))
+    with pytest.raises(InputError, match="seeds must be different numbers"):
+        PaperConfig(seeds=(1, 1))
+
+
+@pytest.mark.parametrize("pooling", ["mean", "cls", "max"])
+@pytest.mark.parametrize("is_sorted", [False, True])
+def test_padded_batches_give_the_vectors_of_packed_ones(tiny_bert: Path, pooling: str, is_sorted: bool) -> None:
+    encoder = BiEncoder.load(tiny_bert, "cpu", "float32", pooling=pooling)
+    texts = [*ENGLISH, *KOREAN, "one", ""]
+    padded = encode_padded(
+        encoder.network, encoder._engine.executor, encoder.tokenizer, texts, batch_size=5, is_sorted=is_sorted
+    )
+    np.testing.assert_allclose(padded, encoder.encode(texts), atol=2e-6)
