@@ -1,4 +1,4 @@
-"""Pictures of pages of the built site, wide and as on a phone, and a search in Korean: python -m docs.site.screenshots OUT.
+"""Photograph pages of the site, wide and on a phone, and search it in Korean: python -m docs.site.screenshots OUT.
 
 Needs playwright and a Chromium. Pages are opened from the disk, with the network cut off.
 """

@@ -1,0 +1,73 @@
+"""The API reference names everything that is public, with examples that run."""
+
+import doctest
+import importlib
+import inspect
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from munjang import CrossEncoder
+
+PAGES = sorted((Path(__file__).parents[2] / "docs/reference/api").glob("*.md"))
+TASKS = ("classify", "cluster", "dedupe", "keywords", "paraphrases", "recommend", "topics")
+PACKAGES = ("munjang", "munjang.index", "munjang.evaluation", *(f"munjang.tasks.{name}" for name in TASKS))
+# What commands, the server and `recommend` call; and no sparse model comes with the package to show SparseEncoder with
+NOT_SHOWN = {"Index.cut", "Index.put", "Index.extend", "Index.open_store", "Items.candidates"}
+
+
+def examples(page: Path) -> str:
+    """All examples of a page, in order."""
+    return "\n\n".join(re.findall(r"^```pycon\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL))
+
+
+def public_names() -> Iterator[tuple[str, object]]:
+    """Every public class and function, and every public method of a class."""
+    for package in PACKAGES:
+        for name in importlib.import_module(package).__all__:
+            thing = getattr(importlib.import_module(package), name)
+            if name.startswith("__") or not (inspect.isclass(thing) or inspect.isfunction(thing)):
+                continue
+            yield name, thing
+            for member in vars(thing) if inspect.isclass(thing) else ():
+                function = getattr(thing, member)
+                if not member.startswith("_") and inspect.isroutine(function):
+                    yield f"{name}.{member}", function
+
+
+NAMES = dict(public_names())
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _loaded_once() -> Iterator[None]:
+    """The bundled re-ranker, which no example changes, is loaded once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(CrossEncoder, "load", cache(CrossEncoder.load))
+        yield
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.IGNORE_EXCEPTION_DETAIL
+    found = doctest.DocTestParser().get_doctest(examples(page), {}, page.name, str(page), 0)
+    assert found.examples
+    output: list[str] = []
+    result = doctest.DocTestRunner(optionflags=flags).run(found, out=output.append)
+    assert result.failed == 0, "".join(output)
+
+
+def test_every_public_name_is_on_a_page() -> None:
+    shown = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    listed = {line.rpartition(".")[2] for line in re.findall(r"^::: ([\w.]+)$", shown, re.MULTILINE)}
+    assert {name for name in NAMES if "." not in name} - listed == set()
+
+
+def test_every_public_name_has_an_example_and_a_docstring() -> None:
+    code = "\n".join(map(examples, PAGES))
+    missing = {name for name in NAMES if not re.search(rf"\b{name.rpartition('.')[2]}\b", code)}
+    assert {name for name in missing if name.split(".")[0] != "SparseEncoder"} == NOT_SHOWN
+    assert {name for name, thing in NAMES.items() if len(inspect.getdoc(thing) or "") < 20} == set()
