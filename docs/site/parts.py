@@ -59,8 +59,37 @@ def http() -> str:
     return routes()
 
 
+def compat_covered() -> str:
+    """Return the names of munjang.compat, and the public methods of its classes."""
+    from munjang import compat
+
+    lines = ["| | |", "|---|---|"]
+    for name in compat.__all__:
+        thing = getattr(compat, name)
+        if inspect.ismodule(thing):
+            members = [
+                each for each in vars(thing) if not each.startswith("_") and inspect.isfunction(vars(thing)[each])
+            ]
+        else:
+            members = [each for each in dir(thing) if not each.startswith("_")] if inspect.isclass(thing) else []
+        lines.append(f"| `{name}` | {', '.join(f'`{each}`' for each in sorted(members))} |")
+    return "\n".join(lines)
+
+
+def compat_gaps() -> str:
+    """Return what munjang.compat refuses, by the way that its errors name."""
+    from munjang.compat import gaps
+
+    lines = ["| names | instead |", "|---|---|"]
+    for way, names in [*gaps.NAMES.items(), *gaps.ATTRIBUTES.items()]:
+        lines.append(f"| {', '.join(f'`{name}`' for name in sorted(names.split()))} | {escaped(way)} |")
+    return "\n".join(lines)
+
+
 PARTS = {
     "commands": commands,
     "train-settings": train_settings,
     "http": http,
+    "compat-covered": compat_covered,
+    "compat-gaps": compat_gaps,
 }
