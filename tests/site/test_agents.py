@@ -46,7 +46,7 @@ def test_the_skill_has_a_head() -> None:
 def test_the_way_from_sentence_transformers_leads_to_names_that_exist() -> None:
     page = read(ROOT / "docs/guides/sentence-transformers.md")
     table = page.split("## Side by side")[1].split("\n## ")[0]
-    ours = [line.split("|")[2] for line in table.splitlines() if line.startswith("| `") or line.startswith("| `.")]
+    ours = [line.split("|")[2] for line in table.splitlines() if line.startswith(("| `", "| `."))]
     assert len(ours) > 20
     objectives = {name for cell in ours for name in re.findall(r'`"(\w+)"`', cell)}
     assert objectives <= set(OBJECTIVES)
