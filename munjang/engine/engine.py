@@ -18,12 +18,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from munjang.engine import on_device
 from munjang.engine.ahead import items_ahead
-from munjang.engine.pack import Batch, pack_window
-from munjang.engine.place import Averages, Converted, DeviceRows, HostRows, Place, TokenRows, spread
+from munjang.engine.on_device import Bench, DevicePairs, DeviceTexts
+from munjang.engine.pack import Batch, cut_window, pack_window
+from munjang.engine.place import Averages, Converted, DeviceRows, HostRows, Place, TokenRows, WindowRows, spread
 from munjang.engine.replicas import Replicas
 from munjang.engine.run import Executor
-from munjang.engine.tokenize import Pairs, ReadyIds, Texts, Units
+from munjang.engine.tokenize import DeviceWindow, Pairs, ReadyIds, Texts, Units
 from munjang.errors import InputError, unknown
 from munjang.nn.base import Network, VectorNetwork
 from munjang.progress import Progress
@@ -32,7 +34,6 @@ from munjang.text.tokenizer import Tokenizer
 from munjang.types import Bools, Floats, Ints, TokenIds
 from munjang.vectors.precision import quantize
 
-MIN_WINDOWS_FOR_PROCESSES = 8  # beside a GPU: fewer are not worth starting processes that tokenize
 LONG_MODES = ("truncate", "average", "error")
 OUTPUT_TYPES = ("numpy", "torch", "tokens")
 
@@ -65,7 +66,7 @@ class Call(Protocol):
     def finish(self, results: Tensor) -> Tensor:
         """Change the results of a batch on the device."""
 
-    def place(self, num_units: int, engine: "Engine") -> Place:
+    def place(self, units: Units, engine: "Engine") -> Place:
         """Create the container that collects the results."""
 
 
@@ -105,10 +106,9 @@ class Encoding:
         vocab_size = engine.network.encoder.vocab_size
         if isinstance(items, TokenIds):
             return ReadyIds(items, vocab_size, engine.tokenizer.max_length)
-        if len(items) > (MIN_WINDOWS_FOR_PROCESSES - 1) * Texts.window and engine.executor.device.type == "cuda":
-            engine.tokenizer.start_processes(engine.executor.num_tokenizers)
-        includes_prompt = engine.network.includes_prompt
-        return Texts(items, engine.tokenizer, vocab_size, self.prompt, self.long, includes_prompt)
+        given = (items, engine.tokenizer, vocab_size, self.prompt, self.long, engine.network.includes_prompt)
+        bench = None if self.long == "average" else engine.bench(len(items))
+        return Texts(*given) if bench is None else DeviceTexts(*given, bench=bench)
 
     def forward(self, network: VectorNetwork) -> Callable[[Packed], Tensor]:
         if self.output == "tokens":
@@ -122,9 +122,9 @@ class Encoding:
             vectors_BD = vectors_BD[:, : self.truncate_dim]
         return F.normalize(vectors_BD, dim=-1) if self.normalize else vectors_BD
 
-    def place(self, num_units: int, engine: "Engine") -> Place:
+    def place(self, units: Units, engine: "Engine") -> Place:
         device, dimension = engine.executor.device, self.truncate_dim or engine.network.num_outputs
-        is_on_gpu = device.type != "cpu"
+        is_on_gpu, num_units = device.type != "cpu", len(units)
         place: Place
         if self.output == "tokens":
             return TokenRows(num_units)
@@ -132,9 +132,11 @@ class Encoding:
             place = Averages(num_units, dimension, self._is_unit(engine.network))
         elif self.output == "torch" and is_on_gpu:
             place = DeviceRows(num_units, dimension, device)
+        elif isinstance(units, DeviceTexts):
+            place = WindowRows(num_units, dimension, device)
         else:
             place = HostRows(num_units, dimension, device.type == "cuda")
-        if self.precision == "float32" and (self.output == "numpy" or place.keeps_device):
+        if self.precision == "float32" and (self.output == "numpy" or isinstance(place, DeviceRows)):
             return place
         return Converted(place, partial(self._convert, device=device))
 
@@ -159,7 +161,10 @@ class Scoring:
         return Pairs.window
 
     def units(self, items: list[tuple[str, str]], engine: "Engine") -> Units:
-        return Pairs(items, engine.tokenizer, engine.network.encoder.vocab_size, engine.executor.num_tokenizers)
+        vocab_size, bench = engine.network.encoder.vocab_size, engine.bench(len(items))
+        if bench is not None:
+            return DevicePairs(items, engine.tokenizer, vocab_size, bench)
+        return Pairs(items, engine.tokenizer, vocab_size, engine.executor.num_tokenizers)
 
     def forward(self, network: Network) -> Callable[[Packed], Tensor]:
         return network
@@ -167,8 +172,8 @@ class Scoring:
     def finish(self, results: Tensor) -> Tensor:
         return results.float()
 
-    def place(self, num_units: int, engine: "Engine") -> Place:
-        return HostRows(num_units, engine.network.num_outputs)
+    def place(self, units: Units, engine: "Engine") -> Place:
+        return HostRows(len(units), engine.network.num_outputs)
 
 
 @dataclass(frozen=True)
@@ -215,10 +220,10 @@ class Engine:
 
     def part(self, items: Any, call: Call, progress: bool | None = False) -> tuple[Any, Bools]:
         """Compute distinct items on this device alone; return their rows, and which items were too long."""
-        units, place, forward = call.units(items, self), call.place(len(items), self), call.forward(self.network)
-        starts = range(0, len(units), units.window)
+        units, forward = call.units(items, self), call.forward(self.network)
+        place, starts = call.place(units, self), units.starts
         jobs = (partial(self._pack, units, start, call.batch_tokens) for start in starts)
-        batches = items_ahead(jobs, self.executor.num_tokenizers if len(starts) > 1 else 0)
+        batches = items_ahead(jobs, min(self.executor.num_tokenizers, units.max_ahead) if len(starts) > 1 else 0)
         results = self.executor.results(batches, forward, call.finish, place.keeps_device)
         # closed here: whoever holds an error would hold the threads too
         with Progress(len(units), call.name, progress) as bar, closing(batches), closing(results):
@@ -228,8 +233,21 @@ class Engine:
 
     def _pack(self, units: Units, start: int, batch_tokens: int | None) -> list[Batch]:
         window = units.tokenize(start)
+        if isinstance(window, DeviceWindow):
+            with self.executor.tokenizing():
+                return cut_window(window, self.executor.budget(len(window.row.ids_T), batch_tokens))
         budget = self.executor.budget(len(window.tokens.ids), batch_tokens)
         return pack_window(window, budget, self.network.encoder.uncounted_id, self.executor.lay_out)
+
+    def bench(self, num_units: int) -> Bench | None:
+        """Return what it takes to tokenize on the device; None: the host does it, or is done with so few sooner."""
+        device = self.executor.device
+        if num_units < on_device.MIN_UNITS or device.type not in on_device.DEVICES_THAT_TOKENIZE:
+            return None
+        with self.executor.tokenizing():
+            lookup = self.tokenizer.on(device)
+        uncounted_id = self.network.encoder.uncounted_id
+        return None if lookup is None else Bench(lookup, self.executor.tokenizing, uncounted_id)
 
     def rows_at_once(self, chunk_rows: int) -> int:
         """Return how many texts of a stream to read together: one chunk, or two windows for every device."""

@@ -3,8 +3,9 @@
 T tokens of the whole batch, B texts. Threads that share an interpreter wait for each other at every call into torch, so
 a batch makes as few as it can: its numbers are laid out on the host as the graph wants them, copied in one piece,
 replayed, and the result is copied back. Where a batch is a little shorter than the graph, the end of the row is one
-text that nobody asked for (at most 5 % of the slots). The graphs of a network share their memory, which is safe as
-long as one stream runs them one after the other, as the executor does.
+text that nobody asked for (at most 5 % of the slots). What was tokenized on the device is copied from there. The
+graphs of a network share their memory, which is safe as long as one stream runs them one after the other, as the
+executor does.
 """
 
 from collections import Counter
@@ -76,8 +77,7 @@ class Graphs:
             return is_fused(self.weight)
 
     def __call__(self, batch: Packed, otherwise: Callable[[Packed], Tensor]) -> Tensor:
-        """Compute a laid-out batch on the host; `otherwise` computes it without a graph."""
-        assert batch.laid_out is not None
+        """Compute a batch that is laid out on the host or on the device; `otherwise` computes it without a graph."""
         size = self.size_for(batch)
         key = (size or 0, batch.types_T is not None)
         if key not in self.known:
@@ -86,7 +86,10 @@ class Graphs:
                 return otherwise(batch.to(self.weight.device))
             self.known[key] = self._capture(*key)
         captured = self.known[key]
-        captured.numbers.copy_(batch.laid_out, non_blocking=True)
+        if batch.laid_out is not None:
+            captured.numbers.copy_(batch.laid_out, non_blocking=True)
+        else:
+            _fill(captured.numbers, batch, key[0])
         captured.graph.replay()
         return captured.out_BD[: len(batch.lengths)]
 
@@ -111,6 +114,17 @@ class Graphs:
         with torch.cuda.graph(graph, pool=self.pool, stream=stream, capture_error_mode="thread_local"):
             out_BD = forward()
         return Captured(graph, numbers, out_BD)
+
+
+def _fill(numbers: Tensor, batch: Packed, size: int) -> None:
+    """Write a batch of the device into what a graph reads; the rest of the row is the filler text."""
+    columns = [batch.ids_T, batch.positions_T, *(() if batch.types_T is None else (batch.types_T,))]
+    for row, column_T in enumerate(columns):
+        numbers[row * size : row * size + len(column_T)] = column_T
+        numbers[row * size + len(column_T) : (row + 1) * size] = 0
+    starts = numbers[len(columns) * size :]
+    starts[: len(batch.starts_B)] = batch.starts_B
+    starts[len(batch.starts_B) :] = size
 
 
 def max_texts(size: int) -> int:

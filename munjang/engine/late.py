@@ -51,8 +51,8 @@ class TokenEncoding:
     def finish(self, results: Tensor) -> Tensor:
         return results.float()
 
-    def place(self, num_units: int, engine: Engine) -> Place:
-        return TokenRows(num_units, engine.network.num_outputs, self.dropped, self.kept)
+    def place(self, units: Units, engine: Engine) -> Place:
+        return TokenRows(len(units), engine.network.num_outputs, self.dropped, self.kept)
 
 
 class ExpandedTexts(Texts):

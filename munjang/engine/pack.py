@@ -1,9 +1,15 @@
-"""Step 2, pack: a window of tokenized units to flat batches, longest units first. Not one slot is padding."""
+"""Step 2, pack: a window of tokenized units to flat batches, longest units first. Not one slot is padding.
+
+B units of a batch.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from munjang.engine.tokenize import Window
+import numpy as np
+from torch import Tensor
+
+from munjang.engine.tokenize import DeviceWindow, Window
 from munjang.text.flat import cumulative, gather
 from munjang.text.packing import Packed, cut_batches, cut_evenly, pack
 from munjang.types import Ints
@@ -24,6 +30,16 @@ class Batch:
     rows_B: Ints
     packed: Packed
     is_one_of_many: bool = False  # others are computed beside it, so it takes one core
+    spot: "Spot | None" = None  # where the device holds its window's rows; None: it was packed on the host
+
+
+@dataclass(frozen=True)
+class Spot:
+    """The rows of a batch among those of its window."""
+
+    order_B: Tensor  # on the device, from the window's first row
+    first_row: int  # of the window
+    num_rows: int
 
 
 def pack_window(
@@ -50,4 +66,26 @@ def pack_window(
         skip, seen = (None if each is None else each[chosen] for each in (skip_B, seen_B))
         packed = pack(ids, lengths, types, skip, uncounted_id, seen)
         batches.append(Batch(window.rows_B[chosen], lay_out(packed), is_one_of_many))
+    return batches
+
+
+def cut_window(window: DeviceWindow, budget: Budget) -> list[Batch]:
+    """Cut the sorted row of a window into batches: slices of it."""
+    row, batches = window.row, []
+    skip_B = np.full(len(row.lengths), window.num_skipped) if window.num_skipped else None
+    edges = cumulative(row.lengths)
+    is_one_of_many = int(edges[-1]) > budget.tokens
+    for chosen in cut_batches(row.lengths, budget.tokens):
+        texts = slice(int(chosen[0]), int(chosen[-1]) + 1)
+        tokens = slice(int(edges[texts.start]), int(edges[texts.stop]))
+        packed = Packed(
+            row.ids_T[tokens],
+            row.positions_T[tokens],
+            None if row.types_T is None else row.types_T[tokens],
+            (row.starts_B[texts.start : texts.stop + 1] - tokens.start).int(),
+            row.lengths[texts],
+            None if skip_B is None else skip_B[texts],
+        )
+        spot = Spot(row.order_B[texts], window.first_row, len(row.lengths))
+        batches.append(Batch(window.first_row + row.rows_B[texts], packed, is_one_of_many, spot))
     return batches

@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from munjang.engine.pack import Batch
+from munjang.engine.copying import Copier
+from munjang.engine.pack import Batch, Spot
 from munjang.errors import CheckpointError
 from munjang.text.flat import cumulative
 from munjang.types import Array, Floats, Ints
@@ -60,12 +61,48 @@ class DeviceRows:
         self.rows = torch.empty(num_units, num_columns, device=device)
 
     def __call__(self, batch: Batch, results: Tensor) -> int:
-        self.rows[torch.from_numpy(batch.rows_B).to(self.rows.device)] = results
+        if batch.spot is None:
+            self.rows[torch.from_numpy(batch.rows_B).to(self.rows.device)] = results
+        else:
+            scatter(self.rows[batch.spot.first_row :], batch.spot, results)
         return len(batch.rows_B)
 
     def done(self) -> Tensor:
         if not bool(torch.isfinite(self.rows).all()):
             raise not_finite(int((~torch.isfinite(self.rows).all(1)).sum()), len(self.rows))
+        return self.rows
+
+
+class WindowRows:
+    """An array with one row per unit; the rows of a window are put in order on the device and copied at once."""
+
+    keeps_device = True
+
+    def __init__(self, num_units: int, num_columns: int, device: torch.device) -> None:
+        self.rows, self.device = np.empty((num_units, num_columns), np.float32), device
+        self.copier = Copier(torch.from_numpy(self.rows), device)
+        self.window_BD: Tensor | None = None  # of the window that is being computed
+        self.num_missing = 0
+        self.num_bad = torch.zeros((), dtype=torch.int64, device=device)
+
+    def __call__(self, batch: Batch, results: Tensor) -> int:
+        spot = batch.spot
+        assert spot is not None
+        if self.window_BD is None:
+            self.window_BD = torch.empty(spot.num_rows, self.rows.shape[1], device=self.device)
+            self.num_missing = spot.num_rows
+        scatter(self.window_BD, spot, results)
+        self.num_missing -= len(batch.rows_B)
+        if not self.num_missing:
+            self.num_bad += (~torch.isfinite(self.window_BD).all(1)).sum()
+            self.copier(self.window_BD, spot.first_row)
+            self.window_BD = None
+        return len(batch.rows_B)
+
+    def done(self) -> Floats:
+        self.copier.done()
+        if num_bad := int(self.num_bad):
+            raise not_finite(num_bad, len(self.rows))
         return self.rows
 
 
@@ -131,6 +168,13 @@ class Converted:
 
     def done(self) -> Array | Tensor:
         return self.convert(self.place.done())
+
+
+def scatter(window_BD: Tensor, spot: Spot, results: Tensor) -> None:
+    """Put results on the device where their rows are in the window."""
+    if results.is_cuda:
+        spot.order_B.record_stream(torch.cuda.current_stream(results.device))
+    window_BD.index_copy_(0, spot.order_B, results)
 
 
 def not_finite(num_bad: int, num_rows: int) -> CheckpointError:

@@ -13,8 +13,9 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
@@ -80,6 +81,8 @@ class Executor:
         self.num_tokenizers = min(8, max(1, (os.cpu_count() or 2) // 2)) if device.type == "cuda" else 1
         self.limit: int | None = None  # tokens a batch, found when memory ran out and remembered
         self.stream = torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
+        # windows are tokenized between the batches that the device computes meanwhile
+        self.text_stream = None if self.stream is None else torch.cuda.Stream(device, priority=-1)  # type: ignore[no-untyped-call]
         own = network.encoder.own
         self.graphs = Graphs(network, own, BUDGETS["cuda"]) if self.stream is not None and own is not None else None
         self.num_multiplied = network.num_multiplied
@@ -134,6 +137,17 @@ class Executor:
         start = clock()
         self._run(batch, self.network, unchanged, keeps_device=False).wait()
         return batch.num_tokens / max(clock() - start, 1e-9)
+
+    @contextmanager
+    def tokenizing(self) -> Iterator[None]:
+        """Compute on the device beside the network; what is computed is there at the end of the block."""
+        with torch.inference_mode():
+            if self.text_stream is None:
+                yield
+            else:
+                with torch.cuda.device(self.device), torch.cuda.stream(self.text_stream):
+                    yield
+                    self.text_stream.synchronize()
 
     def lay_out(self, batch: Packed) -> Packed:
         """Lay out the batch in the form that reaches the device fastest; in any thread."""
@@ -195,11 +209,12 @@ class Executor:
                 tensor = finish(self._compute(batch, forward))
                 return Result(tensor if keeps_device else tensor.cpu())
             with torch.cuda.device(self.device), torch.cuda.stream(self.stream):
+                batch.record(self.stream)
                 tensor = finish(self._compute(batch, forward))
                 if not keeps_device:
                     host = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
                     tensor = host.copy_(tensor, non_blocking=True)
-                elif batch.laid_out is not None:
+                elif self.graphs is not None:
                     tensor = tensor.clone()  # the next replay of the graph overwrites its results
                 ready = torch.cuda.Event()  # type: ignore[no-untyped-call]
                 ready.record(self.stream)
@@ -207,7 +222,8 @@ class Executor:
 
     def _compute(self, batch: Packed, forward: Forward) -> Tensor:
         try:
-            if batch.laid_out is not None and self.graphs is not None and forward is self.network:
+            is_laid_out = batch.laid_out is not None or batch.ids_T.is_cuda
+            if is_laid_out and self.graphs is not None and forward is self.network:
                 return self.graphs(batch, forward)
             return forward(batch.to(self.device))
         except torch.OutOfMemoryError as error:

@@ -54,8 +54,8 @@ class SparseEncoding:
         # float32 holds whole numbers up to 16 million exactly, more than any vocabulary has
         return torch.cat([places_N2.float(), rows_BV[places_N2[:, 0], places_N2[:, 1], None]], dim=1)
 
-    def place(self, num_units: int, engine: Engine) -> Place:
-        return SparseRows(num_units, engine.network.num_outputs)
+    def place(self, units: Units, engine: Engine) -> Place:
+        return SparseRows(len(units), engine.network.num_outputs)
 
 
 class SparseRows:

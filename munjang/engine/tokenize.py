@@ -3,6 +3,7 @@
 B units of a window.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar, Protocol
@@ -11,6 +12,7 @@ import numpy as np
 
 from munjang.engine.ahead import ahead
 from munjang.errors import CheckpointError, InputError
+from munjang.text.device import SortedRow
 from munjang.text.flat import cumulative, gather
 from munjang.text.tokenizer import Tokenizer, Tokens
 from munjang.types import Bools, Ids, Ints, TokenIds
@@ -26,23 +28,33 @@ class Window:
     seen_B: Ints | None = None  # leading tokens that are attended to; None: all
 
 
+@dataclass(frozen=True)
+class DeviceWindow:
+    """Neighbouring units, tokenized and sorted on the device."""
+
+    first_row: int  # of the call's result
+    row: SortedRow
+    num_skipped: int = 0  # leading tokens that pooling leaves out
+
+
 class Units(Protocol):
     """The texts, pairs or token ids of one call."""
 
-    @property
-    def window(self) -> int:
-        """The number of units tokenized together."""
-
     is_cut: Bools  # which units were too long, as far as they are tokenized
+    max_ahead: ClassVar[int]  # threads that tokenize the next windows
 
     def __len__(self) -> int: ...
 
-    def tokenize(self, start: int) -> Window:
+    @property
+    def starts(self) -> Sequence[int]:
+        """The units at which windows begin; those of a window are tokenized together."""
+
+    def tokenize(self, start: int) -> Window | DeviceWindow:
         """Tokenize the window that begins at `start`; in any thread."""
 
 
 @dataclass
-class Texts:
+class PromptedTexts:
     """Single texts, each with the prompt in front of it."""
 
     texts: list[str]
@@ -52,7 +64,6 @@ class Texts:
     long: str = "truncate"
     includes_prompt: bool = True  # in the pooling
     is_cut: Bools = field(init=False)
-    window: ClassVar[int] = 4096  # enough for even batches, few enough to start soon
 
     def __post_init__(self) -> None:
         self.is_cut = np.zeros(len(self.texts), bool)
@@ -61,25 +72,50 @@ class Texts:
     def __len__(self) -> int:
         return len(self.texts)
 
-    def tokenize(self, start: int) -> Window:
-        """Tokenize a window; with long="average" a text may have several sequences for its row."""
-        texts, tokenizer = self.texts[start : start + self.window], self.tokenizer
-        prompted = [self.prompt + text for text in texts] if self.prompt else texts
-        if self.long == "average":
-            num_repeated = self.prompt_tokens - len(tokenizer.single.parts[0][0]) if self.prompt else 0
-            tokens, text_of = tokenizer.windows(prompted, num_repeated)
-        else:
-            tokens, text_of = tokenizer(prompted), np.arange(len(texts))
-        if self.long == "error" and tokens.cut_rows.any():
-            first = texts[int(np.flatnonzero(tokens.cut_rows)[0])]
+    def prompted(self, start: int, end: int) -> list[str]:
+        """Return some of the texts with the prompt."""
+        texts = self.texts[start:end]
+        return [self.prompt + text for text in texts] if self.prompt else texts
+
+    @property
+    def num_skipped(self) -> int:
+        """The number of leading tokens that pooling leaves out."""
+        return 0 if self.includes_prompt else self.prompt_tokens
+
+    def note_cut(self, start: int, cut_rows: Bools) -> None:
+        """Keep which texts of a window were too long, or refuse them."""
+        if self.long == "error" and cut_rows.any():
+            first = self.texts[start + int(np.flatnonzero(cut_rows)[0])]
             raise InputError(
-                f"{int(tokens.cut_rows.sum())} texts are longer than {tokenizer.max_length} tokens, "
+                f"{int(cut_rows.sum())} texts are longer than {self.tokenizer.max_length} tokens, "
                 f"the first being {first!r:.60}."
             )
-        _check_ids(tokens.ids, self.vocab_size)
         if self.long == "truncate":
-            self.is_cut[start : start + len(texts)] = tokens.cut_rows
-        num_skipped = 0 if self.includes_prompt else self.prompt_tokens
+            self.is_cut[start : start + len(cut_rows)] = cut_rows
+
+
+class Texts(PromptedTexts):
+    """Single texts, tokenized on the host."""
+
+    window: ClassVar[int] = 4096  # enough for even batches, few enough to start soon
+    max_ahead: ClassVar[int] = 8
+
+    @property
+    def starts(self) -> Sequence[int]:
+        return range(0, len(self), self.window)
+
+    def tokenize(self, start: int) -> Window:
+        """Tokenize a window; with long="average" a text may have several sequences for its row."""
+        texts, tokenizer = self.prompted(start, start + self.window), self.tokenizer
+        if self.long == "average":
+            num_repeated = self.prompt_tokens - len(tokenizer.single.parts[0][0]) if self.prompt else 0
+            tokens, text_of = tokenizer.windows(texts, num_repeated)
+        else:
+            tokens, text_of = tokenizer(texts), np.arange(len(texts))
+        check_ids(tokens.ids, self.vocab_size)
+        if self.long != "average":
+            self.note_cut(start, tokens.cut_rows)
+        num_skipped = self.num_skipped
         return Window(start + text_of, tokens, np.full(len(tokens.lengths), num_skipped) if num_skipped else None)
 
 
@@ -87,31 +123,31 @@ class Pairs:
     """Pairs of texts; every distinct text is tokenized once."""
 
     window: ClassVar[int] = 8192
+    max_ahead: ClassVar[int] = 8
 
     def __init__(self, pairs: list[tuple[str, str]], tokenizer: Tokenizer, vocab_size: int, num_threads: int) -> None:
         self.tokenizer = tokenizer
         self.is_cut = np.zeros(len(pairs), bool)
-        text_rows: dict[str, int] = {}
-        for pair in pairs:
-            for text in pair:
-                text_rows.setdefault(text, len(text_rows))
-        self.text_rows = np.array([[text_rows[a], text_rows[b]] for a, b in pairs], np.int64).reshape(-1, 2)
-        texts = list(text_rows)
+        texts, self.text_rows = number_texts(pairs)
         jobs = [partial(tokenizer.bodies, texts[at : at + self.window]) for at in range(0, len(texts), self.window)]
         bodies = list(ahead(jobs, num_threads if len(jobs) > 1 else 0)) or [tokenizer.bodies([])]
         self.ids: Ids = np.concatenate([ids for ids, _ in bodies])
         self.lengths: Ints = np.concatenate([lengths for _, lengths in bodies])
-        self.starts = cumulative(self.lengths)
-        _check_ids(self.ids, vocab_size)
+        self.text_starts = cumulative(self.lengths)
+        check_ids(self.ids, vocab_size)
 
     def __len__(self) -> int:
         return len(self.text_rows)
+
+    @property
+    def starts(self) -> Sequence[int]:
+        return range(0, len(self), self.window)
 
     def tokenize(self, start: int) -> Window:
         """Join the two texts of each pair of a window."""
         a, b = self.text_rows[start : start + self.window].T
         lengths_a, lengths_b = self.lengths[a], self.lengths[b]
-        first, second = (gather(self.ids, self.starts, side, self.lengths[side]) for side in (a, b))
+        first, second = (gather(self.ids, self.text_starts, side, self.lengths[side]) for side in (a, b))
         tokens = self.tokenizer.join(first, lengths_a, second, lengths_b)
         self.is_cut[start : start + self.window] = tokens.cut_rows
         return Window(np.arange(start, start + len(a)), tokens)
@@ -119,6 +155,8 @@ class Pairs:
 
 class ReadyIds:
     """Token ids from the caller, in one window."""
+
+    max_ahead: ClassVar[int] = 0
 
     def __init__(self, token_ids: TokenIds, vocab_size: int, max_length: int | None) -> None:
         self.tokens = Tokens(token_ids.flat, token_ids.lengths)
@@ -133,17 +171,30 @@ class ReadyIds:
                 f"Text {int(np.argmax(lengths > max_length))} has {int(lengths.max())} token ids; "
                 f"the model reads {max_length}."
             )
-        self.window, self.is_cut = max(len(lengths), 1), np.zeros(len(lengths), bool)
+        self.is_cut = np.zeros(len(lengths), bool)
 
     def __len__(self) -> int:
         return len(self.tokens.lengths)
+
+    @property
+    def starts(self) -> Sequence[int]:
+        return range(min(len(self), 1))
 
     def tokenize(self, start: int) -> Window:
         """Return all token ids as one window."""
         return Window(np.arange(len(self)), self.tokens)
 
 
-def _check_ids(ids: Ids, vocab_size: int) -> None:
+def number_texts(pairs: list[tuple[str, str]]) -> tuple[list[str], Ints]:
+    """Return the distinct texts of pairs, and the two of each pair among them [B, 2]."""
+    rows: dict[str, int] = {}
+    for pair in pairs:
+        for text in pair:
+            rows.setdefault(text, len(rows))
+    return list(rows), np.array([[rows[a], rows[b]] for a, b in pairs], np.int64).reshape(-1, 2)
+
+
+def check_ids(ids: Ids, vocab_size: int) -> None:
     """Refuse ids outside the embedding table: on a GPU they would end the whole process."""
     if len(ids) and int(ids.max()) >= vocab_size:
         raise CheckpointError(

@@ -62,6 +62,12 @@ class Packed:
             return self
         return self._each(lambda tensor: tensor.to(device, non_blocking=tensor.is_pinned()))
 
+    def record(self, stream: torch.cuda.Stream) -> None:
+        """Keep the memory of what is on a GPU until this stream has read it."""
+        for tensor in (self.ids_T, self.positions_T, self.types_T, self.starts_B):
+            if tensor is not None and tensor.is_cuda:
+                tensor.record_stream(stream)
+
     def pinned(self) -> "Packed":
         """Return this batch in pinned memory, from which a GPU copies by itself."""
         return self._each(lambda tensor: tensor.pin_memory())

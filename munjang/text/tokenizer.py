@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from tokenizers import Encoding
 from tokenizers import Tokenizer as RustTokenizer
@@ -20,6 +21,7 @@ from tokenizers import Tokenizer as RustTokenizer
 from munjang.errors import CheckpointError, InputError
 from munjang.text.build import build
 from munjang.text.flat import cumulative
+from munjang.text.lookup.device import DeviceLookup
 from munjang.text.lookup.lookup import SpanLookup, body_tokenizer, from_bytes
 from munjang.text.processes import TokenizerProcesses
 from munjang.types import Ids, Ints
@@ -49,6 +51,10 @@ class Template:
     def num_special(self) -> int:
         return sum(len(ids) for ids, _ in self.parts)
 
+    @property
+    def max_id(self) -> int:
+        return max((int(ids.max(initial=0)) for ids, _ in self.parts), default=0)
+
 
 class Tokenizer:
     """Turns texts and pairs into ids, as the tokenizer of one model folder does."""
@@ -62,6 +68,7 @@ class Tokenizer:
         self.has_types = True  # whether pairs carry segment ids
         self.tokenize_bodies = body_tokenizer(rust)
         self.processes: TokenizerProcesses | None = None
+        self.on_devices: dict[torch.device, DeviceLookup] = {}
         self._lock = threading.Lock()
         empty = np.zeros(0, np.int32)
         bare = Template(((empty, empty), (empty, empty)), (0,))
@@ -116,6 +123,15 @@ class Tokenizer:
         with self._lock:
             if self.processes is None or not self.processes.is_usable():
                 self.processes = TokenizerProcesses(self.rust, number)
+
+    def on(self, device: torch.device) -> DeviceLookup | None:
+        """Return the look-up on a device; None: there is none for this tokenizer."""
+        if not isinstance(self.tokenize_bodies, SpanLookup) or self.dropped is not None:
+            return None
+        with self._lock:
+            if device not in self.on_devices:
+                self.on_devices[device] = DeviceLookup(self.tokenize_bodies, device)
+            return self.on_devices[device]
 
     def bodies(self, texts: Sequence[str]) -> tuple[Ids, Ints]:
         """Return flat ids without special tokens, and how many each text has."""

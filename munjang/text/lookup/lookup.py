@@ -84,12 +84,17 @@ class SpanLookup:
         known = self.table
         entries_W = np.where(is_short_W, known.entries(hashes_W, second_W), OTHER)
         if (entries_W == UNKNOWN).any():
-            with self.locks.setdefault(os.getpid(), threading.Lock()):  # a forked child's holder may be gone
-                known = self._learn(spans, hashes_W, second_W, np.flatnonzero(is_short_W))
+            with self.lock:
+                known = self.learn(spans.strings, hashes_W, second_W, np.flatnonzero(is_short_W))
             entries_W = np.where(is_short_W, known.entries(hashes_W, second_W), OTHER)
         return entries_W, known
 
-    def _learn(self, spans: Spans, hashes_W: Hashes, second_W: Hashes, wanted: Ints) -> Table:
+    @property
+    def lock(self) -> threading.Lock:
+        """The lock of who adds to the table, or copies it; of this process, as a forked child's holder may be gone."""
+        return self.locks.setdefault(os.getpid(), threading.Lock())
+
+    def learn(self, strings_of: Callable[[Ints], list[str]], hashes_W: Hashes, second_W: Hashes, wanted: Ints) -> Table:
         """Return a table that has these spans, as far as it can hold them; only for who holds the lock."""
         for _ in range(2):
             missing = wanted[self.table.find(hashes_W[wanted]) == UNKNOWN]
@@ -99,7 +104,7 @@ class SpanLookup:
             self.table = Table()  # full: readers keep the old one until they are done
         known, new = self.table, missing[np.sort(first)][: table.MAX_ENTRIES]  # words of one text are tokenized faster
         if len(new):
-            ids_of = self.tokenize(strings := spans.strings(new))
+            ids_of = self.tokenize(strings := strings_of(new))
             ids = [ids_of.get(string) for string in strings]
             counts = np.array([NOT_KEPT if body is None else len(body) // 4 for body in ids])
             known.add(hashes_W[new], second_W[new], np.frombuffer(b"".join(filter(None, ids)), np.int32), counts)
@@ -155,10 +160,10 @@ def from_bytes(buffer: bytearray) -> Ids:
     return np.ndarray(len(buffer) // 4, np.int32, buffer)
 
 
-def groups(texts: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Cut a list of texts where about MAX_CHARACTERS_AT_ONCE are full."""
+def groups(texts: Sequence[str], size: int = MAX_CHARACTERS_AT_ONCE) -> Iterator[Sequence[str]]:
+    """Cut a list of texts where about `size` characters are full."""
     ends = np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)))
-    cuts = np.searchsorted(ends, np.arange(MAX_CHARACTERS_AT_ONCE, int(ends[-1]), MAX_CHARACTERS_AT_ONCE)) + 1
+    cuts = np.searchsorted(ends, np.arange(size, int(ends[-1]), size)) + 1
     edges = np.unique(np.concatenate([[0], cuts, [len(texts)]])).tolist()
     return (texts[a:b] for a, b in pairwise(edges))
 

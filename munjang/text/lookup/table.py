@@ -10,6 +10,7 @@ from munjang.types import Ids, Ints
 MAX_ENTRIES = 1 << 18  # a power of two; about 25 MB with their ids
 MAX_IDS_PER_ENTRY = 16  # on average: a table of hostile spans is full sooner
 NOT_KEPT = -1  # instead of a number of ids: the span can't be taken out of its text, which goes whole
+PER_ENTRY = ("hashes", "second_hashes", "id_starts", "id_counts", "places")
 UNKNOWN, OTHER = -1, -2  # instead of an entry: no such span yet; another span has this first hash
 
 
@@ -26,6 +27,7 @@ class Table:
         self.second_hashes = np.zeros(1024, np.uint64)  # with the size of the span in their lowest bits
         self.id_starts = np.zeros(1024, np.int64)
         self.id_counts = np.zeros(1024, np.int32)  # or NOT_KEPT
+        self.places = np.zeros(1024, np.int32)  # the slot that shows each entry, for copies that grow with this
         self.ids: Ids = np.zeros(4096, np.int32)
         self.num_entries = self.num_ids = 0
 
@@ -81,12 +83,13 @@ class Table:
             _, first = np.unique(at[free], return_index=True)  # of those that want one slot, one gets it
             taken = free[first]
             self.slots[at[taken]] = entries[taken]
+            self.places[entries[taken]] = at[taken]
             rest = np.ones(len(entries), bool)
             rest[taken] = False
             at, entries = (at[rest] + np.uint64(1)) & mask, entries[rest]
 
     def _reserve(self, num_entries: int, num_ids: int) -> None:
-        sizes = dict.fromkeys(("hashes", "second_hashes", "id_starts", "id_counts"), num_entries) | {"ids": num_ids}
+        sizes = dict.fromkeys(PER_ENTRY, num_entries) | {"ids": num_ids}
         for name, size in sizes.items():
             array = getattr(self, name)
             if size > len(array):

@@ -1,0 +1,99 @@
+"""Texts and pairs that are tokenized where the network is: windows of them as sorted rows there (text/device.py).
+
+A first window is small, so that the network begins soon; the next ones are tokenized while it computes.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import torch
+
+from munjang.engine.tokenize import DeviceWindow, PromptedTexts, check_ids, number_texts
+from munjang.text.device import SortedRow, finish, join
+from munjang.text.lookup.device import DeviceLookup
+from munjang.text.tokenizer import Tokenizer
+
+DEVICES_THAT_TOKENIZE = ("cuda",)
+MIN_UNITS = 512  # for fewer the host is done before the device has begun
+MAX_AHEAD = 2  # threads: one joins texts while another waits for the device
+FIRST_WINDOW, WINDOW = 8192, 32768
+Beside = Callable[[], AbstractContextManager[None]]  # enters the stream beside the network's
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What it takes to tokenize on a device."""
+
+    lookup: DeviceLookup
+    beside: Beside
+    uncounted_id: int | None
+
+
+@dataclass
+class DeviceTexts(PromptedTexts):
+    """Single texts, tokenized on the device."""
+
+    bench: Bench | None = None
+    max_ahead: ClassVar[int] = MAX_AHEAD
+
+    @property
+    def starts(self) -> Sequence[int]:
+        return starts(len(self))
+
+    def tokenize(self, start: int) -> DeviceWindow:
+        """Tokenize a window and sort it."""
+        assert self.bench is not None
+        with self.bench.beside():
+            bodies = self.bench.lookup(self.prompted(start, end_of(start)))
+            row = finish(bodies, self.tokenizer, self.bench.uncounted_id)
+            check_row(row, max(bodies.max_id, self.tokenizer.single.max_id), self.vocab_size)
+        self.note_cut(start, row.cut_rows)
+        return DeviceWindow(start, row, self.num_skipped)
+
+
+class DevicePairs:
+    """Pairs of texts; every distinct text is tokenized once, and pairs are joined on the device."""
+
+    max_ahead: ClassVar[int] = MAX_AHEAD
+
+    def __init__(self, pairs: list[tuple[str, str]], tokenizer: Tokenizer, vocab_size: int, bench: Bench) -> None:
+        self.tokenizer, self.vocab_size, self.bench = tokenizer, vocab_size, bench
+        self.is_cut = np.zeros(len(pairs), bool)
+        texts, self.text_rows = number_texts(pairs)
+        with bench.beside():
+            self.bodies = bench.lookup(texts)
+
+    def __len__(self) -> int:
+        return len(self.text_rows)
+
+    @property
+    def starts(self) -> Sequence[int]:
+        return starts(len(self))
+
+    def tokenize(self, start: int) -> DeviceWindow:
+        """Join the two texts of each pair of a window, and sort the pairs."""
+        with self.bench.beside():
+            sides = torch.from_numpy(self.text_rows[start : end_of(start)]).to(self.bodies.ids_T.device)
+            row = join(self.bodies, sides[:, 0], sides[:, 1], self.tokenizer, self.bench.uncounted_id)
+            check_row(row, max(self.bodies.max_id, self.tokenizer.pair.max_id), self.vocab_size)
+        self.is_cut[start : start + len(row.cut_rows)] = row.cut_rows
+        return DeviceWindow(start, row)
+
+
+def starts(num_units: int) -> Sequence[int]:
+    """Return where windows begin."""
+    return [0, *range(FIRST_WINDOW, num_units, WINDOW)][: max(num_units, 0)]
+
+
+def end_of(start: int) -> int:
+    """Return where the window that begins at `start` ends."""
+    return start + WINDOW if start else FIRST_WINDOW
+
+
+def check_row(row: SortedRow, max_id: int, vocab_size: int) -> None:
+    """Refuse ids outside the embedding table; look at them one by one only if there may be any."""
+    if max_id >= vocab_size:
+        check_ids(row.ids_T.cpu().numpy().astype(np.int32), vocab_size)
