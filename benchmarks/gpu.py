@@ -3,12 +3,14 @@
     python -m benchmarks.gpu MODEL_FOLDER TEXTS.txt [--out FILE.json] [--count 60000] [--profile]
 
 Strings to numpy, best and median of several rounds; sentence-transformers at the best of its dtypes and batch sizes.
-Beside it: a network of BERT-base's shape, a cross-encoder of the model's shape, one short sentence, the device alone
-(batches ready, nothing tokenized), attention kernels by length. CI has no GPU: records are kept in benchmarks/results/.
+Host, device and whole stand beside each other, step by step. Beside it: a network of BERT-base's shape, a cross-encoder
+of the model's shape, one short sentence, the device alone (batches ready, nothing tokenized), attention kernels by
+length. CI has no GPU: records are kept in benchmarks/results/.
 """
 
 import argparse
 import json
+import lzma
 import statistics
 import sys
 import tempfile
@@ -16,7 +18,6 @@ import time
 import warnings
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +25,14 @@ import numpy as np
 import torch
 
 from munjang import BiEncoder, CrossEncoder
-from munjang.engine.ahead import ahead
+from munjang.engine import on_device
+from munjang.engine.copying import Copier
+from munjang.engine.on_device import WINDOW
 from munjang.engine.pack import Budget, pack_window
-from munjang.engine.tokenize import Texts, Window
+from munjang.engine.tokenize import Window
 from munjang.nn import attention
+from munjang.text.device import finish
+from munjang.text.lookup.lookup import SpanLookup, by_groups
 from munjang.text.packing import pack
 
 Record = dict[str, Any]
@@ -58,13 +63,17 @@ def incumbent(folder: Path, texts: list[str], sizes: tuple[int, ...] = (128, 102
     from sentence_transformers import SentenceTransformer
 
     best, reference = None, None
-    for dtype in (torch.float32, torch.bfloat16):
+    for dtype in (torch.float32, torch.bfloat16, torch.float16):
         model = SentenceTransformer(str(folder), device="cuda", model_kwargs={"dtype": dtype})
         for size in sizes:
-            encode = lambda: model.encode(texts, batch_size=size, show_progress_bar=False)  # noqa: B023, E731
-            found = rate(f"sentence-transformers {str(dtype)[6:]} batch {size}", len(texts), timed(encode, 1))
+            encode = lambda some: model.encode(some, batch_size=size, show_progress_bar=False)  # noqa: B023, E731
+            encode(texts[:8192])
+            start = time.perf_counter()
+            vectors = encode(texts)
+            seconds = time.perf_counter() - start
+            found = rate(f"sentence-transformers {str(dtype)[6:]} batch {size}", len(texts), (seconds, seconds))
             best = found if best is None or found["per_second"] > best["per_second"] else best
-        reference = model.encode(texts, show_progress_bar=False) if reference is None else reference
+            reference = vectors if reference is None else reference
     assert best is not None
     assert reference is not None
     return best, reference
@@ -80,9 +89,9 @@ def ours(folder: Path, texts: list[str], reference: np.ndarray | None, dtype: st
     return rate(f"munjang {dtype}", len(texts), seconds, **more)
 
 
-def device_alone(folder: Path, texts: list[str], budgets: tuple[int, ...]) -> list[Record]:
+def device_alone(folder: Path, texts: list[str], budgets: tuple[int, ...], dtype: str = "bfloat16") -> list[Record]:
     """Ready batches on the device: what is left when tokenizing and copying cost nothing."""
-    model, out = BiEncoder.load(folder, "cuda", "bfloat16"), []
+    model, out = BiEncoder.load(folder, "cuda", dtype), []
     tokens = model.tokenizer(texts)
     graphs = model._engine.executor.graphs
     for budget in budgets:
@@ -103,33 +112,81 @@ def device_alone(folder: Path, texts: list[str], budgets: tuple[int, ...]) -> li
 
             for _ in range(4):
                 forward()
-            out.append(rate(f"device alone, {name}, {budget} tokens", len(texts), timed(forward)))
+            out.append(rate(f"device alone, {dtype}, {name}, {budget} tokens", len(texts), timed(forward)))
     return out
 
 
-def host(folder: Path, texts: list[str]) -> list[Record]:
-    """Measure the host alone: tokenizing by threads, with packing and copying, rows into place."""
-    model, out = BiEncoder.load(folder, "cuda", "bfloat16"), []
-    units = Texts(texts, model.tokenizer, model.network.encoder.vocab_size)
+def steps(folder: Path, texts: list[str], dtype: str = "float16") -> list[Record]:
+    """Measure host, device and whole beside each other, each step alone, nothing overlapping."""
+    model, out, device = BiEncoder.load(folder, "cuda", dtype), [], torch.device("cuda")
+    tokenizer, lookup = model.tokenizer, model.tokenizer.on(device)
+    assert lookup is not None
+    assert isinstance(tokenizer.tokenize_bodies, SpanLookup)
+    model.encode(texts)
+    look_up, windows = (
+        tokenizer.tokenize_bodies.look_up,
+        [texts[at : at + WINDOW] for at in range(0, len(texts), WINDOW)],
+    )
 
-    def prepare(start: int) -> Any:
-        return model._engine._pack(units, start, None)
+    def join_texts() -> None:
+        for window in windows:
+            joined = "".join(window)
+            joined.encode("ascii" if joined.isascii() else "utf-16-le", "surrogatepass")
+            np.fromiter(map(len, window), np.int64, len(window))
 
-    for name, job in (("tokenizing", units.tokenize), ("and packing", prepare)):
-        for threads in (0, 1, 2, 4, 8):
-            jobs = [partial(job, start) for start in range(0, len(units), units.window)]
-            run = lambda: list(ahead(jobs, threads))  # noqa: B023, E731
-            out.append(rate(f"host, {name}, {threads} threads", len(texts), timed(run, 3)))
-    row_of = np.random.default_rng(0).permutation(len(texts))
-    vectors = np.zeros((len(texts), model.width), np.float32)
+    def tokenize() -> None:
+        with torch.inference_mode():
+            for window in windows:
+                finish(lookup(window), tokenizer)
 
-    def collect() -> None:
-        target = np.empty_like(vectors)
-        for start in range(0, len(texts), 2400):
-            target[row_of[start : start + 2400]] = vectors[start : start + 2400]
+    rows_BD, array = (
+        torch.randn(len(texts), model.width, device=device),
+        np.zeros((len(texts), model.width), np.float32),
+    )
 
-    out.append(rate("host, rows into place", len(texts), timed(collect, 3)))
-    out.append(rate("host, distinct texts", len(texts), timed(lambda: list(dict.fromkeys(texts)), 3)))
+    def copy(target: np.ndarray) -> None:
+        copier = Copier(torch.from_numpy(target), device)
+        copier(rows_BD, 0)
+        copier.done()
+
+    for name, step in (
+        ("host: distinct texts", lambda: list(dict.fromkeys(texts))),
+        ("host: join, bytes, lengths", join_texts),
+        ("host: look-up, one thread", lambda: by_groups(look_up, texts)),
+        ("device: look-up", lambda: [lookup(window) for window in windows]),
+        ("device: look-up, special tokens, sorting", tokenize),
+        ("copy: to a known array, by pinned pieces", lambda: copy(array)),
+        ("copy: to a fresh array, by pinned pieces", lambda: copy(np.empty_like(array))),
+        ("copy: to a fresh array, by torch", lambda: torch.from_numpy(np.empty_like(array)).copy_(rows_BD)),
+        (f"whole: strings to torch, {dtype}", lambda: model.encode(texts, output="torch", progress=False)),
+        (f"whole: strings to numpy, {dtype}", lambda: model.encode(texts, progress=False)),
+    ):
+        out.append(rate(name, len(texts), timed(step)))
+    return out + device_alone(folder, texts, (65536, 131072), dtype)
+
+
+def window_sizes(folder: Path, texts: list[str], dtype: str = "float16") -> list[Record]:
+    """Strings to numpy with other sizes of windows and other numbers of threads ahead."""
+    model, out = BiEncoder.load(folder, "cuda", dtype), []
+    usual = on_device.FIRST_WINDOW, on_device.WINDOW, on_device.DeviceTexts.max_ahead
+    for first, window, ahead in (usual, (4096, 16384, 2), (16384, 32768, 2), (8192, 65536, 2), (8192, 32768, 1)):
+        on_device.FIRST_WINDOW, on_device.WINDOW, on_device.DeviceTexts.max_ahead = first, window, ahead
+        model.encode(texts)
+        name = f"windows of {first} and {window}, {ahead} threads ahead"
+        out.append(rate(name, len(texts), timed(lambda: model.encode(texts, progress=False))))
+    on_device.FIRST_WINDOW, on_device.WINDOW, on_device.DeviceTexts.max_ahead = usual
+    return out
+
+
+def few(folder: Path, texts: list[str], dtype: str = "float16") -> list[Record]:
+    """Strings to numpy for small lists, tokenized on the device and on the host: where the one overtakes the other."""
+    model, out, usual = BiEncoder.load(folder, "cuda", dtype), [], on_device.MIN_UNITS
+    for count in (64, 256, 512, 1024, 4096):
+        for where, limit in (("device", 1), ("host", 10**9)):
+            on_device.MIN_UNITS = limit
+            run = lambda: model.encode(texts[:count], progress=False)  # noqa: B023, E731
+            out.append(rate(f"{count} texts, tokenized on the {where}", count, timed(run, 20)))
+    on_device.MIN_UNITS = usual
     return out
 
 
@@ -223,13 +280,13 @@ def main() -> None:
     parser.add_argument("model", type=Path)
     parser.add_argument("texts", type=Path, help="one text a line")
     parser.add_argument("--count", type=int, default=60000)
-    parser.add_argument(
-        "--parts", nargs="*", default=["ours", "alone", "kernels", "incumbent", "base", "pairs", "latency"]
-    )
+    parser.add_argument("--parts", nargs="*", default=["steps", "kernels", "incumbent", "base", "pairs", "latency"])
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    texts = list(dict.fromkeys(options.texts.read_text(encoding="utf-8").splitlines()))[: options.count]
+    opened = lzma.open if options.texts.suffix == ".xz" else open
+    with opened(options.texts, "rt", encoding="utf-8") as file:
+        texts = list(dict.fromkeys(file.read().splitlines()))[: options.count]
     record: Record = {
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": " ".join(["python -m benchmarks.gpu", *sys.argv[1:]]),
@@ -247,7 +304,9 @@ def main() -> None:
         ],
         "alone": lambda: device_alone(options.model, texts, (32768, 65536, 131072)),
         "kernels": kernels,
-        "host": lambda: host(options.model, texts),
+        "steps": lambda: steps(options.model, texts),
+        "windows": lambda: window_sizes(options.model, texts),
+        "few": lambda: few(options.model, texts),
         "profile": lambda: profile(options.model, texts),
         "incumbent": lambda: compare(options.model, texts),
         "base": lambda: base_shape(options.model, texts[:20000], root),
