@@ -160,8 +160,9 @@ def from_bytes(buffer: bytearray) -> Ids:
     return np.ndarray(len(buffer) // 4, np.int32, buffer)
 
 
-def groups(texts: Sequence[str], size: int = MAX_CHARACTERS_AT_ONCE) -> Iterator[Sequence[str]]:
-    """Cut a list of texts where about `size` characters are full."""
+def groups(texts: Sequence[str], size: int | None = None) -> Iterator[Sequence[str]]:
+    """Cut a list of texts where about `size` characters are full; None: MAX_CHARACTERS_AT_ONCE."""
+    size = size or MAX_CHARACTERS_AT_ONCE
     ends = np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)))
     cuts = np.searchsorted(ends, np.arange(size, int(ends[-1]), size)) + 1
     edges = np.unique(np.concatenate([[0], cuts, [len(texts)]])).tolist()
