@@ -17,9 +17,9 @@ from munjang.text.lookup.device import DeviceLookup
 from munjang.text.tokenizer import Tokenizer
 
 DEVICES_THAT_TOKENIZE = ("cuda",)
-MIN_UNITS = 512  # for fewer the host is done before the device has begun
-MAX_AHEAD = 2  # threads: one joins texts while another waits for the device
-FIRST_WINDOW, WINDOW = 8192, 32768
+MIN_UNITS = 2048  # for fewer the host is done sooner (docs/log.md, 2026-11-18)
+MAX_AHEAD = 1  # threads: a second one only slows the first window that is waited for
+FIRST_WINDOW, WINDOW = 4096, 16384
 Beside = Callable[[], AbstractContextManager[None]]  # enters the stream beside the network's
 
 

@@ -126,4 +126,4 @@ def test_windows_begin_small() -> None:
     assert list(on_device.starts(3)) == [0]
     assert list(on_device.starts(on_device.FIRST_WINDOW + 1)) == [0, on_device.FIRST_WINDOW]
     assert on_device.end_of(0) == on_device.FIRST_WINDOW
-    assert DeviceTexts.max_ahead == 2
+    assert DeviceTexts.max_ahead == 1
