@@ -30,6 +30,8 @@ def as_texts(texts: object, what: str = "texts", first: int = 0) -> list[str]:
             raise InputError(f"The {what} should be a list of strings, not a single {_kind(values)}.")
     else:
         values = list(texts)
+    if set(map(type, values)) <= {str}:  # most often so, and known sooner than item by item
+        return values if isinstance(values, list) else list(values)
     for row, text in enumerate(values, first):
         if not isinstance(text, str):
             raise InputError(f"Item {row} of the {what} is {_kind(text)}, not a string.{_hint(text)}")

@@ -23,10 +23,8 @@ from munjang.text.build import build
 from munjang.text.flat import cumulative
 from munjang.text.lookup.device import DeviceLookup
 from munjang.text.lookup.lookup import SpanLookup, body_tokenizer, from_bytes
-from munjang.text.processes import TokenizerProcesses
 from munjang.types import Ids, Ints
 
-MIN_TEXTS_FOR_PROCESSES = 2048  # fewer are tokenized here, whatever processes there are
 PROBES = ("a", "가", "1", "the", "!", "中")
 
 
@@ -67,7 +65,6 @@ class Tokenizer:
         self.dropped: int | None = None  # an id that is left out of every text (model2vec's unknown piece)
         self.has_types = True  # whether pairs carry segment ids
         self.tokenize_bodies = body_tokenizer(rust)
-        self.processes: TokenizerProcesses | None = None
         self.on_devices: dict[torch.device, DeviceLookup] = {}
         self._lock = threading.Lock()
         empty = np.zeros(0, np.int32)
@@ -118,12 +115,6 @@ class Tokenizer:
         tokenize = self.tokenize_bodies
         return f"look-up ({tokenize.structure.name})" if isinstance(tokenize, SpanLookup) else "tokenizers"
 
-    def start_processes(self, number: int) -> None:
-        """Let other processes tokenize large lists from now on; for callers that ask from several threads."""
-        with self._lock:
-            if self.processes is None or not self.processes.is_usable():
-                self.processes = TokenizerProcesses(self.rust, number)
-
     def on(self, device: torch.device) -> DeviceLookup | None:
         """Return the look-up on a device; None: there is none for this tokenizer."""
         if not isinstance(self.tokenize_bodies, SpanLookup) or self.dropped is not None:
@@ -135,11 +126,7 @@ class Tokenizer:
 
     def bodies(self, texts: Sequence[str]) -> tuple[Ids, Ints]:
         """Return flat ids without special tokens, and how many each text has."""
-        processes = self.processes
-        if processes is not None and len(texts) >= MIN_TEXTS_FOR_PROCESSES and processes.is_usable():
-            flat, lengths = processes(texts, self.tokenize_bodies)
-        else:
-            flat, lengths = self.tokenize_bodies(texts)
+        flat, lengths = self.tokenize_bodies(texts)
         if self.dropped is None:
             return flat, lengths
         kept = flat != self.dropped

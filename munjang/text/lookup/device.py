@@ -9,6 +9,7 @@ The hashes are those of spans.py. Each span is summed up from its own beginning,
 C characters of a window, W spans, B texts, T tokens.
 """
 
+import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +26,6 @@ from munjang.types import Array, Ids, Ints
 
 MAX_CHARACTERS_AT_ONCE = 1 << 22  # each takes about 100 bytes of the device on the way
 MAX_TEXT_CHARACTERS = 1 << 18  # longer texts take the host's path
-NUM_PROBES = 8  # slots looked at for a hash; a span that is further away goes whole with its text
 MAX_ROUNDS = 3  # a table that starts again from nothing meanwhile costs one more
 
 
@@ -72,6 +72,7 @@ class Mirror:
         }
         self.ids = torch.zeros(0, dtype=torch.int32, device=device)
         self.num_entries = self.num_ids = self.max_id = 0
+        self.num_probes = 1
 
     def update(self) -> None:
         """Copy what the table has got since; only for who holds its lock."""
@@ -86,7 +87,7 @@ class Mirror:
         self.max_id = max(self.max_id, int(new_ids.max(initial=0)))
         places = _upload(table.places[first:last], self.device).long()
         self.slots[places] = torch.arange(first, last, dtype=torch.int32, device=self.device)
-        self.num_entries, self.num_ids = last, table.num_ids
+        self.num_entries, self.num_ids, self.num_probes = last, table.num_ids, table.num_probes
 
     def entries(self, hashes_W: Tensor, second_W: Tensor) -> Tensor:
         """Return the entry of each span, UNKNOWN, or OTHER if its text must go whole."""
@@ -95,12 +96,13 @@ class Mirror:
         mask, hashes, second = len(self.slots) - 1, self.columns["hashes"], self.columns["second_hashes"]
         entries_W = self.slots[hashes_W & mask].long()
         is_open_W = (entries_W >= 0) & (hashes[entries_W.clamp(min=0)] != hashes_W)
-        for step in range(1, NUM_PROBES):
+        for step in range(1, self.num_probes):
             next_W = self.slots[(hashes_W + step) & mask].long()
             entries_W = torch.where(is_open_W, next_W, entries_W)
             is_open_W &= (entries_W >= 0) & (hashes[entries_W.clamp(min=0)] != hashes_W)
+        entries_W = torch.where(is_open_W, UNKNOWN, entries_W)
         known_W = entries_W.clamp(min=0)
-        is_other_W = is_open_W | (second[known_W] != second_W) | (self.columns["id_counts"][known_W] < 0)
+        is_other_W = (second[known_W] != second_W) | (self.columns["id_counts"][known_W] < 0)
         return torch.where((entries_W >= 0) & is_other_W, OTHER, entries_W)
 
 
@@ -114,14 +116,20 @@ class DeviceLookup:
         self.values: list[Tensor] = []  # a number for every character, of each key
         self.powers = [_upload(_powers(key), device) for key in keys()]
         self._copy_values()
+        ascii_codes = np.arange(128, dtype=np.uint32)
+        self.kinds[:128] = _upload(np.where(lookup.safe.are_safe(ascii_codes), 1, 2).astype(np.uint8), device)
 
     @torch.inference_mode()
     def __call__(self, texts: Sequence[str]) -> Bodies:
         """Return the ids of texts, the ones that `tokenizers` gives."""
+        sizes_B = np.fromiter(map(len, texts), np.int64, len(texts))
         with self.lock:
-            parts = [self._look_up(group) for group in groups(texts, MAX_CHARACTERS_AT_ONCE)] if texts else []
-        if len(parts) == 1:
-            return parts[0]
+            if int(sizes_B.sum()) <= MAX_CHARACTERS_AT_ONCE:
+                return self._look_up(texts, sizes_B)
+            edges = np.cumsum([0, *map(len, parts_of := list(groups(texts, MAX_CHARACTERS_AT_ONCE)))])
+            parts = [
+                self._look_up(part, sizes_B[at : at + len(part)]) for at, part in zip(edges, parts_of, strict=False)
+            ]
         first = torch.zeros(1, dtype=torch.int64, device=self.device)
         offsets = np.cumsum([0, *(part.num_tokens for part in parts)]).tolist()
         starts = [part.starts_B[1:] + offset for part, offset in zip(parts, offsets, strict=False)]
@@ -129,8 +137,7 @@ class DeviceLookup:
         ids_T = torch.cat([*ids, first.int()])
         return Bodies(ids_T, torch.cat([first, *starts]), offsets[-1], max((part.max_id for part in parts), default=0))
 
-    def _look_up(self, texts: Sequence[str]) -> Bodies:
-        sizes_B = np.fromiter(map(len, texts), np.int64, len(texts))
+    def _look_up(self, texts: Sequence[str], sizes_B: Ints) -> Bodies:
         too_long = np.flatnonzero(sizes_B > MAX_TEXT_CHARACTERS)
         shown = texts
         if len(too_long):
@@ -142,7 +149,7 @@ class DeviceLookup:
             starts_B = torch.zeros(len(texts) + 1, dtype=torch.int64, device=self.device)
             return Bodies(torch.zeros(1, dtype=torch.int32, device=self.device), starts_B, 0, 0)
         codes_C, starts_B = self._codes(joined), cumulative(_upload(sizes_B, self.device))
-        spans = self._cut(codes_C, starts_B)
+        spans = self._cut(codes_C, starts_B, joined.isascii())
         entries_W, num_whole = self._entries(spans, joined)
         if num_whole or len(too_long):
             return self._with_whole(texts, too_long, spans, entries_W)
@@ -153,7 +160,8 @@ class DeviceLookup:
         """Send characters in as few bytes each as all of them allow; a lone surrogate becomes U+FFFD."""
         if joined.isascii():
             return _upload(np.frombuffer(joined.encode("ascii"), np.uint8), self.device).long()
-        raw = joined.encode("utf-16-le", "surrogatepass")
+        is_wide = sys.getsizeof(joined) > 4 * len(joined)  # as CPython holds it; where not, the next line tries in vain
+        raw = b"" if is_wide else joined.encode("utf-16-le", "surrogatepass")
         if len(raw) == 2 * len(joined):
             codes_C = _upload(np.frombuffer(raw, np.int16), self.device).long() & 0xFFFF
         else:
@@ -164,13 +172,13 @@ class DeviceLookup:
             codes_C = _upload(wide, self.device).long()
         return torch.where((codes_C >= 0xD800) & (codes_C < 0xE000), REPLACEMENT, codes_C)
 
-    def _cut(self, codes_C: Tensor, starts_B: Tensor) -> Spans:
+    def _cut(self, codes_C: Tensor, starts_B: Tensor, is_ascii: bool) -> Spans:
         """Cut texts at every space between two safe characters, as spans.cut does, and hash the spans."""
         num_codes, keeps_space = len(codes_C), self.lookup.structure.keeps_space
         is_edge = torch.zeros(num_codes + 1, dtype=torch.bool, device=self.device)
         is_edge[starts_B] = True
         is_inside = (codes_C[1:-1] == SPACE) & ~is_edge[1:-2] & ~is_edge[2:-1]
-        safe = self._are_safe(codes_C, is_inside)
+        safe = self._are_safe(codes_C, is_inside, is_ascii)
         is_begin_C = is_edge[:-1].clone()
         if num_codes > 2:
             begins = is_begin_C[1:-1] if keeps_space else is_begin_C[2:]
@@ -195,9 +203,11 @@ class DeviceLookup:
             torch.searchsorted(begins_W, starts_B),
         )
 
-    def _are_safe(self, codes_C: Tensor, is_inside: Tensor) -> Tensor:
+    def _are_safe(self, codes_C: Tensor, is_inside: Tensor, is_ascii: bool) -> Tensor:
         """Tell for every character whether it may stand beside a cut; new ones beside a space are asked for."""
         kinds_C = self.kinds[codes_C]
+        if is_ascii:
+            return kinds_C == 1
         is_new = is_inside & ((kinds_C[:-2] == 0) | (kinds_C[2:] == 0))
         if bool(is_new.any()):
             at = is_new.nonzero().squeeze(1)

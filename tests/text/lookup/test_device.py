@@ -88,12 +88,16 @@ def test_spans_that_share_a_hash_go_whole(rust: RustTokenizer) -> None:
     assert_same(lookup, texts)
 
 
-def test_spans_far_from_their_slot_go_whole(rust: RustTokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device, "NUM_PROBES", 1)
-    monkeypatch.setattr(table, "MAX_ENTRIES", 256)
-    lookup = lookup_of(rust)
-    for _ in range(2):
-        assert_same(lookup, mixed(60, longest=25))
+def test_spans_far_from_their_slot(rust: RustTokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All spans want one slot: the device looks as far as the furthest."""
+    lookup, texts = lookup_of(rust), mixed(60, longest=25)
+    lookup.lookup.table.slots = np.full(128, -1, np.int32)
+    monkeypatch.setattr(table, "MAX_ENTRIES", 120)
+    lookup.mirror = device.Mirror(lookup.lookup.table, CPU)
+    assert_same(lookup, texts[:20])
+    assert lookup.mirror.num_probes > 1
+    monkeypatch.setattr(lookup.lookup, "learn", None)
+    assert_same(lookup, texts[:20])
 
 
 def test_the_host_may_learn_meanwhile(rust: RustTokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
