@@ -36,6 +36,10 @@ from munjang.text.lookup.lookup import SpanLookup, by_groups
 from munjang.text.packing import pack
 
 Record = dict[str, Any]
+OTHER_WINDOWS = (
+    *((16384, 16384, 1, False), (16384, 32768, 1, False), (32768, 32768, 1, False), (32768, 65536, 1, False)),
+    *((131072, 131072, 1, False), (16384, 16384, 1, True), (16384, 32768, 1, True), (32768, 65536, 1, True)),
+)
 
 
 def timed(function: Callable[[], Any], rounds: int = 5) -> tuple[float, float]:
@@ -166,16 +170,39 @@ def steps(folder: Path, texts: list[str], dtype: str = "float16") -> list[Record
 
 
 def window_sizes(folder: Path, texts: list[str], dtype: str = "float16") -> list[Record]:
-    """Strings to numpy with other sizes of windows and other numbers of threads ahead."""
+    """Strings to numpy with other sizes of windows, other threads ahead, and one stream for all."""
     model, out = BiEncoder.load(folder, "cuda", dtype), []
-    usual = on_device.FIRST_WINDOW, on_device.WINDOW, on_device.DeviceTexts.max_ahead
-    for first, window, ahead in (usual, (4096, 16384, 2), (16384, 32768, 2), (8192, 65536, 2), (8192, 32768, 1)):
+    executor = model._engine.executor
+    usual = on_device.FIRST_WINDOW, on_device.WINDOW, on_device.DeviceTexts.max_ahead, False
+    text_stream = executor.text_stream
+    for first, window, ahead, is_one_stream in (usual, *OTHER_WINDOWS):
         on_device.FIRST_WINDOW, on_device.WINDOW, on_device.DeviceTexts.max_ahead = first, window, ahead
+        executor.text_stream = executor.stream if is_one_stream else text_stream
         model.encode(texts)
-        name = f"windows of {first} and {window}, {ahead} threads ahead"
-        out.append(rate(name, len(texts), timed(lambda: model.encode(texts, progress=False))))
-    on_device.FIRST_WINDOW, on_device.WINDOW, on_device.DeviceTexts.max_ahead = usual
+        name = f"windows of {first} and {window}, {ahead} threads ahead{', one stream' if is_one_stream else ''}"
+        seconds = timed(lambda: model.encode(texts, progress=False), 7)
+        out.append(rate(name, len(texts), seconds, tokenized_ms=when_tokenized(model, texts)))
+    on_device.FIRST_WINDOW, on_device.WINDOW, on_device.DeviceTexts.max_ahead, _ = usual
+    executor.text_stream = text_stream
     return out
+
+
+def when_tokenized(model: BiEncoder, texts: list[str]) -> list[list[float]]:
+    """Return when each window's tokenizing began and ended in one call, and when the call did, in milliseconds."""
+    tokenize, seen = on_device.DeviceTexts.tokenize, list[list[float]]()
+
+    def noted(units: Any, start: int) -> Any:
+        begin = time.perf_counter()
+        window = tokenize(units, start)
+        seen.append([begin, time.perf_counter()])
+        return window
+
+    on_device.DeviceTexts.tokenize = noted  # type: ignore[method-assign]
+    begin = time.perf_counter()
+    model.encode(texts, progress=False)
+    seen.append([begin, time.perf_counter()])
+    on_device.DeviceTexts.tokenize = tokenize  # type: ignore[method-assign]
+    return [[round(1000 * (moment - begin), 1) for moment in both] for both in seen]
 
 
 def few(folder: Path, texts: list[str], dtype: str = "float16") -> list[Record]:
