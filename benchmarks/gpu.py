@@ -36,9 +36,10 @@ from munjang.text.lookup.lookup import SpanLookup, by_groups
 from munjang.text.packing import pack
 
 Record = dict[str, Any]
+THEIR_DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 OTHER_WINDOWS = (
-    *((16384, 16384, 1, False), (16384, 32768, 1, False), (32768, 32768, 1, False), (32768, 65536, 1, False)),
-    *((131072, 131072, 1, False), (16384, 16384, 1, True), (16384, 32768, 1, True), (32768, 65536, 1, True)),
+    *((16384, 16384, 1, False), (16384, 32768, 1, False), (32768, 65536, 1, False), (131072, 131072, 1, False)),
+    *((8192, 16384, 1, True), (16384, 32768, 1, True)),
 )
 
 
@@ -62,12 +63,14 @@ def rate(name: str, count: int, seconds: tuple[float, float], **more: Any) -> Re
     return record
 
 
-def incumbent(folder: Path, texts: list[str], sizes: tuple[int, ...] = (128, 1024)) -> tuple[Record, np.ndarray]:
+def incumbent(
+    folder: Path, texts: list[str], sizes: tuple[int, ...] = (128, 1024), dtypes: tuple[torch.dtype, ...] = THEIR_DTYPES
+) -> tuple[Record, np.ndarray]:
     """sentence-transformers at its best, and its fp32 vectors."""
     from sentence_transformers import SentenceTransformer
 
     best, reference = None, None
-    for dtype in (torch.float32, torch.bfloat16, torch.float16):
+    for dtype in dtypes:
         model = SentenceTransformer(str(folder), device="cuda", model_kwargs={"dtype": dtype})
         for size in sizes:
             encode = lambda some: model.encode(some, batch_size=size, show_progress_bar=False)  # noqa: B023, E731
@@ -254,7 +257,7 @@ def base_shape(folder: Path, texts: list[str], root: Path) -> list[Record]:
     tokenizer.save_pretrained(root / "plain")
     parts = models.Transformer(str(root / "plain"), max_seq_length=256)
     SentenceTransformer(modules=[parts, models.Pooling(768)]).save(str(root / "base"))
-    best, reference = incumbent(root / "base", texts, (128, 512))
+    best, reference = incumbent(root / "base", texts, (512,))
     reference /= np.linalg.norm(reference, axis=1, keepdims=True)
     return [{**best, "what": f"BERT-base shape, {best['what']}"}, ours(root / "base", texts, reference)]
 
@@ -336,6 +339,7 @@ def main() -> None:
         "few": lambda: few(options.model, texts),
         "profile": lambda: profile(options.model, texts),
         "incumbent": lambda: compare(options.model, texts),
+        "best": lambda: incumbent(options.model, texts, (1024,), THEIR_DTYPES[:1])[0],  # its fastest setting so far
         "base": lambda: base_shape(options.model, texts[:20000], root),
         "pairs": lambda: pairs(options.model, texts, root),
         "latency": lambda: latency(options.model),

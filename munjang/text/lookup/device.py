@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from munjang.text.lookup.lookup import SpanLookup, by_groups, groups
-from munjang.text.lookup.spans import MAX_SPAN_CHARACTERS, REPLACEMENT, SPACE, Key, keys
+from munjang.text.lookup.spans import MAX_SPAN_CHARACTERS, SPACE, Key, keys
 from munjang.text.lookup.table import OTHER, UNKNOWN, Table
 from munjang.text.lookup.unknown import without_surrogates
 from munjang.types import Array, Ids, Ints
@@ -93,16 +93,12 @@ class Mirror:
         """Return the entry of each span, UNKNOWN, or OTHER if its text must go whole."""
         if not self.num_entries:
             return torch.full_like(hashes_W, UNKNOWN)
-        mask, hashes, second = len(self.slots) - 1, self.columns["hashes"], self.columns["second_hashes"]
-        entries_W = self.slots[hashes_W & mask].long()
-        is_open_W = (entries_W >= 0) & (hashes[entries_W.clamp(min=0)] != hashes_W)
-        for step in range(1, self.num_probes):
-            next_W = self.slots[(hashes_W + step) & mask].long()
-            entries_W = torch.where(is_open_W, next_W, entries_W)
-            is_open_W &= (entries_W >= 0) & (hashes[entries_W.clamp(min=0)] != hashes_W)
-        entries_W = torch.where(is_open_W, UNKNOWN, entries_W)
+        mask, steps = len(self.slots) - 1, torch.arange(self.num_probes, device=self.device)
+        entries_WP = self.slots[(hashes_W[:, None] + steps) & mask].long()  # the slots from that of each hash on
+        has_hash_WP = self.columns["hashes"][entries_WP.clamp(min=0)] == hashes_W[:, None]
+        entries_W = torch.where(has_hash_WP & (entries_WP >= 0), entries_WP, UNKNOWN).amax(1)  # one has it, or none
         known_W = entries_W.clamp(min=0)
-        is_other_W = (second[known_W] != second_W) | (self.columns["id_counts"][known_W] < 0)
+        is_other_W = (self.columns["second_hashes"][known_W] != second_W) | (self.columns["id_counts"][known_W] < 0)
         return torch.where((entries_W >= 0) & is_other_W, OTHER, entries_W)
 
 
@@ -113,8 +109,8 @@ class DeviceLookup:
         self.lookup, self.device, self.lock = lookup, device, threading.Lock()
         self.mirror = Mirror(lookup.table, device)
         self.kinds = torch.zeros(0x110000, dtype=torch.uint8, device=device)
-        self.values: list[Tensor] = []  # a number for every character, of each key
-        self.powers = [_upload(_powers(key), device) for key in keys()]
+        self.values_2V = torch.zeros(2, 0, dtype=torch.int64, device=device)  # of both keys, for every character
+        self.powers_2P = torch.stack([_upload(_powers(key), device) for key in keys()])
         self._copy_values()
         ascii_codes = np.arange(128, dtype=np.uint32)
         self.kinds[:128] = _upload(np.where(lookup.safe.are_safe(ascii_codes), 1, 2).astype(np.uint8), device)
@@ -148,7 +144,12 @@ class DeviceLookup:
         if not joined:
             starts_B = torch.zeros(len(texts) + 1, dtype=torch.int64, device=self.device)
             return Bodies(torch.zeros(1, dtype=torch.int32, device=self.device), starts_B, 0, 0)
-        codes_C, starts_B = self._codes(joined), cumulative(_upload(sizes_B, self.device))
+        try:
+            codes_C = self._codes(joined)
+        except UnicodeEncodeError:  # lone surrogates; to look for them would take longer than all else here
+            joined = without_surrogates(joined)
+            codes_C = self._codes(joined)
+        starts_B = cumulative(_upload(sizes_B, self.device))
         spans = self._cut(codes_C, starts_B, joined.isascii())
         entries_W, num_whole = self._entries(spans, joined)
         if num_whole or len(too_long):
@@ -157,20 +158,18 @@ class DeviceLookup:
         return _join(self.mirror.ids, starts_W, self.mirror.columns["id_counts"][entries_W], spans, self.mirror.max_id)
 
     def _codes(self, joined: str) -> Tensor:
-        """Send characters in as few bytes each as all of them allow; a lone surrogate becomes U+FFFD."""
+        """Send characters in as few bytes each as all of them allow."""
         if joined.isascii():
             return _upload(np.frombuffer(joined.encode("ascii"), np.uint8), self.device).long()
         is_wide = sys.getsizeof(joined) > 4 * len(joined)  # as CPython holds it; where not, the next line tries in vain
-        raw = b"" if is_wide else joined.encode("utf-16-le", "surrogatepass")
-        if len(raw) == 2 * len(joined):
-            codes_C = _upload(np.frombuffer(raw, np.int16), self.device).long() & 0xFFFF
-        else:
-            wide = np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), np.int32)
-            for key in keys():
-                key.take(wide.max(keepdims=True).astype(np.uint32))  # draws the numbers of its plane
-            self._copy_values()
-            codes_C = _upload(wide, self.device).long()
-        return torch.where((codes_C >= 0xD800) & (codes_C < 0xE000), REPLACEMENT, codes_C)
+        narrow = b"" if is_wide else joined.encode("utf-16-le")
+        if len(narrow) == 2 * len(joined):
+            return _upload(np.frombuffer(narrow, np.int16), self.device).long() & 0xFFFF
+        wide = np.frombuffer(joined.encode("utf-32-le"), np.int32)
+        for key in keys():
+            key.take(wide.max(keepdims=True).astype(np.uint32))  # draws the numbers of its plane
+        self._copy_values()
+        return _upload(wide, self.device).long()
 
     def _cut(self, codes_C: Tensor, starts_B: Tensor, is_ascii: bool) -> Spans:
         """Cut texts at every space between two safe characters, as spans.cut does, and hash the spans."""
@@ -189,11 +188,10 @@ class DeviceLookup:
             ends_W[:-1] -= (~is_edge[begins_W[1:]]).long()
         place_C = torch.arange(num_codes, device=self.device) - begins_W[torch.cumsum(is_begin_C, 0) - 1]
         place_C = place_C.clamp_(max=MAX_SPAN_CHARACTERS)
-        sums = [
-            cumulative(values[codes_C] * powers[place_C])
-            for values, powers in zip(self.values, self.powers, strict=True)
-        ]
-        first_W, second_W = (sum_C[ends_W] - sum_C[begins_W] for sum_C in sums)
+        # both keys in one row: what stands before a span falls out of the difference
+        sums = cumulative((self.values_2V.index_select(1, codes_C) * self.powers_2P.index_select(1, place_C)).flatten())
+        first_W = sums[ends_W] - sums[begins_W]
+        second_W = sums[ends_W + num_codes] - sums[begins_W + num_codes]
         sizes_W = ends_W - begins_W
         return Spans(
             begins_W,
@@ -239,7 +237,7 @@ class DeviceLookup:
 
         def strings_of(chosen: Ints) -> list[str]:
             places = zip(begins[chosen].tolist(), sizes[chosen].tolist(), strict=True)
-            return [without_surrogates(joined[begin : begin + size]) for begin, size in places]
+            return [joined[begin : begin + size] for begin, size in places]
 
         with self.lookup.lock:
             table = self.lookup.learn(strings_of, hashes.view(np.uint64), second.view(np.uint64), np.arange(len(new)))
@@ -272,8 +270,10 @@ class DeviceLookup:
 
     def _copy_values(self) -> None:
         """Copy the numbers of characters, if planes of Unicode were added."""
-        if not self.values or any(len(mine) < len(key.values) for mine, key in zip(self.values, keys(), strict=True)):
-            self.values = [_upload(key.values.view(np.int64), self.device) for key in keys()]
+        both = [key.values for key in keys()]
+        size = min(map(len, both))
+        if self.values_2V.shape[1] < size:
+            self.values_2V = torch.stack([_upload(values[:size].view(np.int64), self.device) for values in both])
 
 
 def _powers(key: Key) -> Array:
