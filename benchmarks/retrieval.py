@@ -1,5 +1,7 @@
 """Retrieval by each way alone, fused and re-ranked: nDCG@10, milliseconds a query, bytes a document.
 
+Late interaction is that of the bundled encoder's own tokens, projected to their principal directions: not trained.
+
 Indexes in memory with the bundled models, every option at its default. Queries whose ids hash to an even number are
 for development: defaults were chosen on them (but never on KorQuAD and Cranfield); figures are those of the others.
 
@@ -17,9 +19,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
+
 from benchmarks.chart import bars
 from benchmarks.korean_pages import build, is_development, rows_of
-from munjang import BiEncoder, CrossEncoder, Index
+from munjang import BiEncoder, CrossEncoder, Index, MultiVectorEncoder, checkpoint
 from munjang.engine.measure import processor
 from munjang.evaluation.kinds.corpus import Retrieval, read_retrieval
 from munjang.evaluation.metrics.ranking import rank_metrics
@@ -28,10 +33,16 @@ from munjang.index.rerank import Reranking
 WAYS: dict[str, dict[str, Any]] = {
     "words": {"by": "words"},
     "dense": {"by": "dense"},
-    "fused by ranks": {"fusion": "ranks"},
-    "fused (default)": {},
+    "fused by ranks": {"by": ("words", "dense"), "fusion": "ranks"},
+    "fused (default)": {"by": ("words", "dense")},
+    "late, untrained": {"by": "late"},
+    "words, dense and late": {},
+    "dense, re-ranked by late": {"by": "dense", "rerank": "late"},
 }
+LATE_DIMENSION = 96
+NUM_SAMPLED = 200  # documents whose tokens give the principal directions
 NUM_RERANKED_QUERIES = 40  # of each set: a cross-encoder reads 100 pairs for each
+NUM_LATE_QUERIES = 100  # of each set: candidates are encoded for each
 NUM_DOCUMENTS = 2000  # of a set made of questions and answers
 
 
@@ -63,19 +74,36 @@ def measure(
     data: Retrieval, model: BiEncoder, scorer: CrossEncoder | None, max_queries: int
 ) -> Iterator[dict[str, Any]]:
     """Search a set by every way, then re-rank a part of its queries; yield a row for each."""
-    with Index.open("memory:", model) as index:
+    late = late_of(model, list(data.corpus.values())[:NUM_SAMPLED])
+    with Index.open("memory:", model, late=late) as index:
         index.add(list(data.corpus.values()), list(data.corpus), progress=False)
         words = sum(len(text.encode()) for rows in index.scan() for text in rows.terms or ())
-        size = {"words": words, "dense": index.info()["bytes"]}
+        tokens = sum(vectors_TD.nbytes for rows in index.scan() for vectors_TD in rows.tokens or ())
+        size = {"words": words, "dense": index.info()["bytes"], "late": tokens}
         held = [query for query in data.queries if not is_development(query)][:max_queries]
         for name, options in WAYS.items():
-            num_bytes = sum(size[way] for way in size if options.get("by", way) == way)
-            figures = row(name, data, *searched(index, data, held, options))
+            by = options.get("by", tuple(size))
+            num_bytes = sum(size[way] for way in ([by] if isinstance(by, str) else by))
+            asked = {**options, "rerank": late} if "rerank" in options else options
+            queries = held[:NUM_LATE_QUERIES] if "rerank" in options else held
+            figures = row(name, data, *searched(index, data, queries, asked))
             yield figures | {"bytes_a_document": round(num_bytes / len(data.corpus))}
         few = held[:NUM_RERANKED_QUERIES]
         if scorer is not None:
+            fused = WAYS["fused (default)"]
             for name, options in (("fused, these queries", {}), ("fused and re-ranked", {"rerank": Reranking(scorer)})):
-                yield row(name, data, *searched(index, data, few, options))
+                yield row(name, data, *searched(index, data, few, {**fused, **options}))
+
+
+def late_of(model: BiEncoder, texts: list[str]) -> MultiVectorEncoder:
+    """Make a late-interaction model of a bi-encoder without training: its tokens in their principal directions."""
+    tokens_TD = np.concatenate(model.encode(texts, output="tokens", progress=False))
+    _, directions_DD = np.linalg.eigh(tokens_TD.T @ tokens_TD)
+    directions_KD = np.ascontiguousarray(directions_DD[:, -LATE_DIMENSION:].T)
+    made = checkpoint.new_late(Path(model.model.folder), len(directions_KD))
+    projection = torch.from_numpy(directions_KD)
+    made.network.tail[0].linear.weight = torch.nn.Parameter(projection, requires_grad=False)  # type: ignore[attr-defined]
+    return MultiVectorEncoder(made, model.device, model.dtype)
 
 
 def searched(index: Index, data: Retrieval, queries: list[str], options: dict[str, Any]) -> tuple[Any, float]:
@@ -127,12 +155,12 @@ def main() -> None:
             "sets": sets,
         }
         stem.with_suffix(".json").write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        groups = {
-            name: {
-                ("munjang " if "default" in row["way"] else "") + row["way"]: row["ndcg@10"] for row in each["rows"][:4]
+        groups = {}
+        for name, each in sets.items():
+            shown = each["rows"][: len(WAYS)]
+            groups[name] = {
+                ("munjang " if "default" in row["way"] else "") + row["way"]: row["ndcg@10"] for row in shown
             }
-            for name, each in sets.items()
-        }
         stem.with_suffix(".svg").write_text(bars("nDCG@10 by way of searching", groups), encoding="utf-8")
 
 

@@ -5,6 +5,7 @@
 >>> model.similarity(["how fast is light?"], ["Light travels 300,000 km a second."])  # doctest: +SKIP
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, SupportsIndex, TypedDict, Unpack
 
@@ -138,6 +139,10 @@ class MultiVectorEncoder(LoadedModel):
         if factor is not None:
             vectors_TD = _pooled(vectors_TD, TokenPooling(factor))
         return to_int8(vectors_TD) if precision == "int8" else vectors_TD
+
+    def finished(self, rows: Sequence[Floats], pool_factor: float | None) -> list[Any]:
+        """Pool the token vectors of documents as `encode_document` does."""
+        return [self._finish(row, "document", pool_factor, "float32") for row in rows]
 
     def similarity(self, queries: Any, documents: Any) -> Any:
         """Score every query with every document by MaxSim [A, B]; texts, or token vectors of `encode_*`.

@@ -45,7 +45,8 @@ class CutDocuments:
         if schema.facts.get("late_chunking") and any(self.texts):
             vectors_ND = late_chunked(encoders.dense, list(self._documents()), progress)
         if vectors_ND is None:
-            vectors_ND = encoders.dense.encode_document(list(self.texts), progress=progress)
+            vectors_ND, beside = encoders.document(self.texts, progress)
+            return self.rows(vectors_ND, schema, **beside)
         return self.rows(vectors_ND, schema, **encoders.beside(self.texts, progress))
 
     def _documents(self) -> Iterator[tuple[str, Sequence[Passage]]]:

@@ -11,6 +11,7 @@ import numpy as np
 from munjang import checkpoint
 from munjang.bi_encoder import BiEncoder
 from munjang.errors import InputError, MunjangError, unknown
+from munjang.index.shared import encode_once, is_shared
 from munjang.index.ways import Asked
 from munjang.model import LoadedModel
 from munjang.multi_vector_encoder import MultiVectorEncoder
@@ -18,6 +19,7 @@ from munjang.sparse_encoder import SparseEncoder
 from munjang.stores.base import Schema
 from munjang.stores.beside import TOKEN_DTYPES
 from munjang.types import Array, Floats
+from munjang.vectors.maxsim import to_int8
 from munjang.vectors.sparse import SparseVectors
 
 Given: TypeAlias = Any  # a model, its folder or name, or None
@@ -91,6 +93,16 @@ class Encoders:
         }
         return found | ({} if self.pool_factor is None else {"pool_factor": self.pool_factor})
 
+    def document(self, texts: Sequence[str], progress: bool | None = False) -> tuple[Floats, dict[str, Any]]:
+        """Return the vectors of passages, and the sparse and token vectors beside them; in one pass where it can be."""
+        if self.sparse is None or self.late is None or not is_shared(self.dense, self.sparse, self.late):
+            return self.dense.encode_document(list(texts), progress=progress), self.beside(texts, progress)
+        vectors_ND, sparse, tokens = encode_once(self.dense, self.sparse, self.late, texts, progress)
+        return vectors_ND, {
+            "sparse": self._scaled(sparse),
+            "tokens": self._stored(self.late.finished(tokens, self.pool_factor)),
+        }
+
     def beside(self, texts: Sequence[str], progress: bool | None = False) -> dict[str, Any]:
         """Return the sparse and token vectors of passages, as fields of Rows."""
         found: dict[str, Any] = {}
@@ -101,11 +113,13 @@ class Encoders:
         return found
 
     def _tokens(self, model: MultiVectorEncoder, texts: list[str], progress: bool | None) -> list[Array]:
-        is_int8 = self.tokens == "int8"
-        rows: list[Array] = model.encode_document(
-            texts, precision="int8" if is_int8 else "float32", pool_factor=self.pool_factor, progress=progress
-        )
-        return rows if is_int8 else [vectors_TD.astype(TOKEN_DTYPES[self.tokens]) for vectors_TD in rows]
+        return self._stored(model.encode_document(texts, pool_factor=self.pool_factor, progress=progress))
+
+    def _stored(self, rows: list[Floats]) -> list[Array]:
+        """Convert token vectors to what the store keeps."""
+        if self.tokens == "int8":
+            return [to_int8(vectors_TD) for vectors_TD in rows]
+        return [vectors_TD.astype(TOKEN_DTYPES[self.tokens]) for vectors_TD in rows]
 
     def asked(self, queries: Sequence[str] | None, vectors_QD: Floats | None, ways: Sequence[str]) -> Asked:
         """Return queries with their vectors, of the ways that are searched by and not known yet."""

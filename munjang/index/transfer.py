@@ -187,9 +187,10 @@ def _taken(rows: Rows, places: Sequence[int]) -> Rows:
 
 def _reencoded(rows: Rows, encoders: Encoders, schema: Schema, has_terms: bool) -> Rows:
     texts = read_texts(rows.texts, rows.metadata, schema)
-    stored, full = stored_vectors(encoders.dense.encode_document(texts, progress=False), schema)
+    vectors_ND, beside = encoders.document(texts)
+    stored, full = stored_vectors(vectors_ND, schema)
     words = document_terms(texts, schema.facts) if has_terms else None
-    return replace(rows, vectors=stored, full_vectors=full, terms=words, **encoders.beside(texts))
+    return replace(rows, vectors=stored, full_vectors=full, terms=words, **beside)
 
 
 def _lines(rows: Rows) -> Iterator[dict[str, Any]]:

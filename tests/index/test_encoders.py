@@ -16,7 +16,7 @@ from munjang.index import Index, ModelMismatch, ways
 from munjang.index.transfer import export_rows, import_rows, reembed
 from munjang.vectors.maxsim import maxsim
 from tests.texts import ENGLISH, KOREAN
-from tests.token_models import make_csr, make_late, make_splade
+from tests.token_models import make_csr, make_late, make_m3, make_splade
 
 TEXTS = [text for text in dict.fromkeys([*ENGLISH, *KOREAN]) if text.strip() and len(text) < 120][:12]
 IDS = [f"d{place}" for place in range(len(TEXTS))]
@@ -196,3 +196,22 @@ def test_what_does_not_fit_is_refused(
     with pytest.raises(InputError, match="by late reads the query's text"):
         index.search(np.ones(models["model"].dimension, np.float32), by="late")
     assert index.search(np.ones(models["model"].dimension, np.float32))[0].ranks == {"dense": 1}
+
+
+def test_three_heads_of_one_encoder_read_texts_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = make_m3(tmp_path / "m3")
+    dense = BiEncoder.load(folder, "cpu")
+    sparse, late = SparseEncoder.load(folder, "cpu"), MultiVectorEncoder.load(folder, "cpu")
+    wanted = {"dense": dense.encode_document(TEXTS), "sparse": sparse.encode_document(TEXTS).to_dense()}
+    tokens = late.encode_document(TEXTS)
+    for model in (sparse, late):
+        monkeypatch.setattr(model, "encode_document", None)  # not called
+    with Index.open("memory:", dense, chunk=0, sparse=sparse, late=late, tokens="float32") as index:
+        index.add(TEXTS, IDS)
+        [rows] = index.scan()
+        assert rows.sparse is not None
+        np.testing.assert_allclose(rows.vectors, wanted["dense"], atol=1e-5)
+        np.testing.assert_allclose(rows.sparse.to_dense(), wanted["sparse"], atol=1e-5)
+        for found, expected in zip(rows.tokens or [], tokens, strict=True):
+            np.testing.assert_allclose(found, expected, atol=1e-5)
+        assert set(index.search(TEXTS[3])[0].ranks) == set(FOUR)
