@@ -9,6 +9,7 @@ Names that are not covered raise an error with the alternative (gaps.py). `model
 CrossEncoder behind a model, with everything that sentence-transformers does not have.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from munjang.compat import gaps, paths, util
@@ -32,10 +33,23 @@ __all__ = [
     "util",
 ]
 
+# Names that need an extra (transformers, datasets), or that not everybody needs: the file that has them
+LAZY = {
+    "SentenceTransformerTrainer": "training.trainer",
+    "SentenceTransformerTrainingArguments": "training.arguments",
+    "CrossEncoderTrainer": "training.cross",
+    "CrossEncoderTrainingArguments": "training.arguments",
+    "DefaultBatchSampler": "training.samplers",
+    "MultiDatasetDefaultBatchSampler": "training.samplers",
+    "InputExample": "examples",
+    "SentencesDataset": "examples",
+}
 paths.install()
 gaps.explain_imports()
 
 if not TYPE_CHECKING:  # hidden from type checkers, which would accept any misspelt name
 
     def __getattr__(name):
+        if name in LAZY:
+            return getattr(import_module(f"munjang.compat.{LAZY[name]}"), name)
         raise gaps.missing_name("munjang.compat", name)

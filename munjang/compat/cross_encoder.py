@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from munjang import checkpoint, cross_encoder
 from munjang.compat.card import card_data
+from munjang.compat.fitting import CrossFitting
 from munjang.compat.gaps import HEADS
 from munjang.compat.loading import asked_dtype, asked_length, check_fixed, find_folder
 from munjang.compat.model import Model, Pool
@@ -23,7 +24,7 @@ Pairs = list[tuple[str, str]]
 IGNORED_ARGUMENTS = ("num_workers", "apply_softmax", "convert_to_numpy", "convert_to_tensor")
 
 
-class CrossEncoder(Model[cross_encoder.CrossEncoder]):
+class CrossEncoder(CrossFitting, Model[cross_encoder.CrossEncoder]):
     """A scorer of pairs with the methods of sentence_transformers.CrossEncoder; `facade` is munjang's CrossEncoder."""
 
     default_huggingface_organization = "cross-encoder"

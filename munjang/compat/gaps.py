@@ -46,13 +46,11 @@ STATIC = "Make static embeddings with `munjang distill MODEL --static -o FOLDER`
 INTERNAL = "It is internal to sentence-transformers, and nothing here needs it."
 
 NAMES = {
-    TRAINING: """losses datasets readers trainer training_args sampler data_collator peft_mixin InputExample
-        SentencesDataset ParallelSentencesDataset SentenceTransformerTrainer SentenceTransformerTrainingArguments
-        CrossEncoderTrainer CrossEncoderTrainingArguments DefaultBatchSampler MultiDatasetDefaultBatchSampler
-        all_gather all_gather_padded all_gather_with_grad
-        check_teacher_targets disable_datasets_caching""",
+    TRAINING: """peft_mixin ParallelSentencesDataset all_gather all_gather_padded all_gather_with_grad
+        check_teacher_targets disable_datasets_caching DenoisingAutoEncoderLoss ContrastiveTensionLoss
+        ContrastiveTensionLossInBatchNegatives ContrastiveTensionDataLoader GlobalOrthogonalRegularizationLoss""",
     NEGATIVES: "mine_hard_negatives resolve_ids hard_negatives",
-    EVALUATION: "evaluation append_to_last_row",
+    EVALUATION: "append_to_last_row NanoBEIREvaluator CrossEncoderNanoBEIREvaluator MSEEvaluatorFromDataFrame",
     SPARSE: """sparse_encoder SparseEncoder SparseEncoderTrainer SparseEncoderTrainingArguments
         SparseEncoderModelCardData compute_count_vector select_max_active_dims to_scipy_coo""",
     MULTI_VECTOR: """multi_vector_encoder MultiVectorEncoder MultiVectorEncoderTrainer
@@ -66,7 +64,7 @@ NAMES = {
         disabled_tqdm install_logger similarity_fct_name import_module_class ORIGINAL_TRANSFORMER_MODELS""",
 }
 ATTRIBUTES = {
-    TRAINING: """fit old_fit train_dataloader smart_batching_collate smart_batching_collate_text_only
+    TRAINING: """train_dataloader smart_batching_collate_text_only
         gradient_checkpointing_enable get_sentence_features active_adapter active_adapters add_adapter
         check_peft_compatible_model delete_adapter disable_adapters enable_adapters get_adapter_state_dict
         has_peft_compatible_model load_adapter set_adapter merge""",

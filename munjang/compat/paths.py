@@ -28,6 +28,19 @@ FILES = {
     "similarity_functions": "util.similarity",
     "quantization": "util.quantization",
     "retrieval": "util.retrieval",
+    "evaluation": "base.evaluation sentence_transformer.evaluation cross_encoder.evaluation",
+    "evaluation.base": "evaluation.SentenceEvaluator base.evaluation.evaluator base.evaluation.sequential",
+    "losses": "sentence_transformer.losses",
+    "cross_losses": "cross_encoder.losses",
+    "training.samplers": "base.sampler sampler",
+    "training.arguments": """training_args base.training_args sentence_transformer.training_args
+        cross_encoder.training_args""",
+    "training.collator": """data_collator base.data_collator sentence_transformer.data_collator
+        cross_encoder.data_collator""",
+    "training.trainer": "trainer base.trainer sentence_transformer.trainer",
+    "training.cross": "cross_encoder.trainer",
+    "training.fit": "fit_mixin sentence_transformer.fit_mixin cross_encoder.fit_mixin",
+    "examples": "readers readers.InputExample datasets sentence_transformer.readers sentence_transformer.datasets",
     "environment": "util.environment util.distributed util.misc util.logging LoggingHandler",
     "util": "util.tensor",
 }

@@ -14,6 +14,7 @@ from munjang.bi_encoder import BiEncoder
 from munjang.compat.card import card_data
 from munjang.compat.compose import blocks_of, composed, follow
 from munjang.compat.embedder import Embedder
+from munjang.compat.fitting import SentenceFitting
 from munjang.compat.loading import asked_dtype, asked_length, check_fixed, find_folder
 from munjang.compat.model import Model, Pool
 from munjang.compat.modules.pooling import Pooling
@@ -32,7 +33,7 @@ DIMENSIONS = ("get_embedding_dimension", "get_sentence_embedding_dimension", "ge
 OUTPUT_VALUES = ("sentence_embedding", "token_embeddings", None)
 
 
-class SentenceTransformer(Embedder, Model[BiEncoder]):
+class SentenceTransformer(SentenceFitting, Embedder, Model[BiEncoder]):
     """A sentence encoder with the methods of sentence_transformers.SentenceTransformer; `facade` is its BiEncoder."""
 
     SUPPORTED_SIMILARITY_FN_NAMES = tuple(SimilarityFunction.possible_values())

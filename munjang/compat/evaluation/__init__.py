@@ -1,0 +1,49 @@
+"""Evaluators under their names, over our metrics: the same numbers, and the same CSV files."""
+
+from typing import TYPE_CHECKING
+
+from munjang.compat.evaluation.base import BaseEvaluator, SentenceEvaluator, SequentialEvaluator
+from munjang.compat.evaluation.binary import BinaryClassificationEvaluator
+from munjang.compat.evaluation.cross import (
+    CrossEncoderClassificationEvaluator,
+    CrossEncoderCorrelationEvaluator,
+    CrossEncoderRerankingEvaluator,
+)
+from munjang.compat.evaluation.pairs import (
+    EmbeddingSimilarityEvaluator,
+    LabelAccuracyEvaluator,
+    MSEEvaluator,
+    TranslationEvaluator,
+    TripletEvaluator,
+)
+from munjang.compat.evaluation.ranked import (
+    InformationRetrievalEvaluator,
+    ParaphraseMiningEvaluator,
+    RerankingEvaluator,
+)
+from munjang.compat.gaps import missing_name
+from munjang.compat.similarity_functions import SimilarityFunction
+
+__all__ = [
+    "BaseEvaluator",
+    "BinaryClassificationEvaluator",
+    "CrossEncoderClassificationEvaluator",
+    "CrossEncoderCorrelationEvaluator",
+    "CrossEncoderRerankingEvaluator",
+    "EmbeddingSimilarityEvaluator",
+    "InformationRetrievalEvaluator",
+    "LabelAccuracyEvaluator",
+    "MSEEvaluator",
+    "ParaphraseMiningEvaluator",
+    "RerankingEvaluator",
+    "SentenceEvaluator",
+    "SequentialEvaluator",
+    "SimilarityFunction",
+    "TranslationEvaluator",
+    "TripletEvaluator",
+]
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        raise missing_name("munjang.compat.evaluation", name)

@@ -1,0 +1,1 @@
+"""Training under their names: transformers' own loop (extra), over our network and objectives."""
