@@ -65,8 +65,14 @@ def test_several_datasets_evaluator_checkpoints_and_card(make, tmp_path):
     pairs = datasets.Dataset.from_dict({"sentence1": A * 2, "sentence2": B * 2})
     scored = pairs.add_column("score", [0.9, 0.1] * 4)
     args = compat.SentenceTransformerTrainingArguments(
-        **{"output_dir": str(tmp_path / "run"), "num_train_epochs": 1, "per_device_train_batch_size": 4},
-        **{"save_steps": 2, "eval_strategy": "steps", "eval_steps": 2, "report_to": "none", "disable_tqdm": True},
+        output_dir=str(tmp_path / "run"),
+        num_train_epochs=1,
+        per_device_train_batch_size=4,
+        save_steps=2,
+        eval_strategy="steps",
+        eval_steps=2,
+        report_to="none",
+        disable_tqdm=True,
         prompts={"pairs": "search: "},
     )
     made = {"pairs": losses.ALL["MultipleNegativesRankingLoss"](model), "scored": losses.ALL["CoSENTLoss"](model)}
@@ -76,7 +82,7 @@ def test_several_datasets_evaluator_checkpoints_and_card(make, tmp_path):
         model=model, args=args, train_dataset=data, eval_dataset=data, loss=made, evaluator=evaluator
     )
     trainer.train()
-    assert "eval_mean_accuracy" in trainer.evaluate()
+    assert "eval_pairs_mean_accuracy" in trainer.evaluate()
     assert np.abs(model.encode(A) - before).max() > 0
     assert (tmp_path / "run" / "eval" / evaluator.csv_file).is_file()
     again = sentence_transformers.SentenceTransformer(str(tmp_path / "run" / "checkpoint-4"), device="cpu")
@@ -103,8 +109,12 @@ def test_cross_encoders_and_fit(make, tmp_path):
     called = []
     model.fit(
         [(DataLoader(examples, batch_size=2, shuffle=True), losses.ALL["CosineSimilarityLoss"](model))],
-        **{"evaluator": TranslationEvaluator(A, B), "epochs": 2, "warmup_steps": 1, "show_progress_bar": False},
-        **{"output_path": str(tmp_path / "fitted"), "callback": lambda *given: called.append(given)},
+        evaluator=TranslationEvaluator(A, B),
+        epochs=2,
+        warmup_steps=1,
+        show_progress_bar=False,
+        output_path=str(tmp_path / "fitted"),
+        callback=lambda *given: called.append(given),
     )
     assert [step for _, _, step in called] == [2, 4]
     assert compat.SentenceTransformer(str(tmp_path / "fitted")).encode(A).shape == (4, 32)
