@@ -8,11 +8,11 @@ MODELS ?= $(MUNJANG_MODELS)
 DATA ?= $(MUNJANG_DATA)
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: install check style fix test test-full attack bench bench-peers browser clients compat-check demo docs
+.PHONY: install check style fix test test-full attack bench bench-peers browser clients compat-check demo docs schemathesis audit licences hashes
 
 install: $(VENV)/dev
 
-check: style
+check: style audit
 	$(BIN)/mypy
 
 style: $(VENV)/dev
@@ -41,9 +41,31 @@ test-full: check browser .venv-clients/done
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps triton==3.9.0
 	MUNJANG_MODELS=$(abspath $(MODELS)) MUNJANG_DATA=$(abspath $(DATA)) $(BIN)/python -m pytest
 
-# make attack PARTS="http fairness" runs some of the parts; ARGS="--out record.json" keeps the figures
+# make attack PARTS="http kills" runs some of the parts, ARGS="--scale 0.1" for minutes, not an hour, ARGS="--out
+# record.json" keeps the figures
 attack: $(VENV)/dev
 	$(BIN)/python -m attack $(PARTS) $(ARGS)
+
+schemathesis: .venv-schemathesis/done
+
+.venv-schemathesis/done:
+	@$(PYTHON) -m venv .venv-schemathesis
+	@.venv-schemathesis/bin/python -m pip install --quiet --disable-pip-version-check 'schemathesis>=4.3,<5'
+	@touch $@
+
+# The supply chain: known weaknesses of what is pinned, licences of what is installed, hashes of what may be installed
+audit: $(VENV)/audit $(VENV)/dev
+	@$(BIN)/python -m attack.supply audit $(VENV)/audit/bin/pip-audit
+
+$(VENV)/audit:
+	@$(PYTHON) -m venv $@
+	@$@/bin/python -m pip install --quiet --disable-pip-version-check 'pip-audit>=2.9'
+
+licences: $(VENV)/dev
+	@$(BIN)/python -m attack.supply licences
+
+hashes: $(VENV)/dev
+	@$(BIN)/python -m attack.supply hashes
 
 # make bench ARGS="--data FOLDER --record"; with the peers: make bench PEERS=all, or make bench-peers once
 bench: $(VENV)/dev $(if $(PEERS),bench-peers)

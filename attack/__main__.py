@@ -17,7 +17,22 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from attack import connections, fairness, filters, folders, http, kills, overload, tokenizer
+from attack import (
+    access,
+    clock,
+    connections,
+    disk,
+    fairness,
+    filters,
+    folders,
+    growth,
+    http,
+    kills,
+    overload,
+    schema,
+    tokenizer,
+    writers,
+)
 from attack.verdict import Verdict
 from munjang.engine.measure import processor
 
@@ -30,6 +45,12 @@ PARTS: dict[str, Callable[[argparse.Namespace], Verdict]] = {
     "tokenizer": tokenizer.run,
     "filters": filters.run,
     "folders": folders.run,
+    "access": access.run,
+    "schema": schema.run,
+    "writers": writers.run,
+    "disk": disk.run,
+    "clock": clock.run,
+    "growth": growth.run,
 }
 
 

@@ -49,19 +49,20 @@ def _attack(
     """Measure one whole run, then kill others at moments up to that long, and repeat each until it is done."""
     counts = {"kills": 0, "ended before": 0, "places": 0}
     verdict.counts[name] = counts
-    _, whole_s = _run(_place(kind, engine, models), None, verdict, name)
+    _, whole_s = _run(place_for(kind, engine, models), None, verdict, name)
     while counts["kills"] + counts["ended before"] < number:
-        operation = _place(kind, engine, models)
+        operation = place_for(kind, engine, models)
         counts["places"] += 1
         for _ in range(KILLS_OF_A_PLACE):
             was_killed, _ = _run(operation, draws.uniform(0, whole_s), verdict, name)
             counts["kills" if was_killed else "ended before"] += 1
-            _expect(operation, False, verdict, name)
+            expect_right(operation, False, verdict, name)
         _run(operation, None, verdict, name)
-        _expect(operation, True, verdict, name)
+        expect_right(operation, True, verdict, name)
 
 
-def _place(kind: type[Operation], engine: str, models: list[Path]) -> Operation:
+def place_for(kind: type[Operation], engine: str, models: list[Path]) -> Operation:
+    """Prepare an operation in a folder of its own."""
     folder = Path(tempfile.mkdtemp(dir=models[0].parent))
     address = postgres_place() if engine == "PostgreSQL" else str(folder / "index")
     operation = kind(folder, address, *models)
@@ -94,7 +95,8 @@ def _work(operation: Operation, send: Connection) -> None:
     operation.work()
 
 
-def _expect(operation: Operation, is_whole: bool, verdict: Verdict, name: str) -> None:
+def expect_right(operation: Operation, is_whole: bool, verdict: Verdict, name: str) -> None:
+    """Note what is wrong at a place."""
     try:
         wrong = operation.check(is_whole)
     except Exception as error:  # what is left can't even be read

@@ -1,16 +1,18 @@
 """The application: all routes over a service, behind the middleware."""
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from types import MappingProxyType
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic_core import to_json
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from munjang.errors import MunjangError
-from munjang.server.errors import ClientGone, Refused, answer, refusal
+from munjang.server.errors import ClientGone, Refused, answer, documented, refusal
 from munjang.server.limits import AccessRules
 from munjang.server.middleware import CLIENT_GONE, Middleware
 from munjang.server.routes import all_routes
@@ -27,14 +29,16 @@ def create_app(service: Service, rules: AccessRules) -> Middleware:
         await service.close()
 
     # no pages of documentation: they load scripts from elsewhere
-    app = FastAPI(title="Munjang", lifespan=lifespan, docs_url=None, redoc_url=None)
+    app = FastAPI(title="Munjang", lifespan=lifespan, docs_url=None, redoc_url=None, responses=documented())
     app.exception_handler(RequestValidationError)(_invalid)
     app.exception_handler(HTTPException)(_http)
     app.exception_handler(MunjangError)(_munjang_error)
     app.exception_handler(ClientGone)(_client_gone)
     app.exception_handler(Exception)(_unforeseen)
     app.state.request_limits = service.request_limits
-    for router in all_routes(service):
+    routers = all_routes(service)
+    app.state.routes = [route for router in routers for route in router.routes]
+    for router in routers:
         app.include_router(router)
     return Middleware(app, rules, service.metrics)
 
@@ -68,9 +72,17 @@ async def _invalid(request: Request, error: Exception) -> Response:
 async def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     kind = {404: "not_found", 405: "method"}.get(error.status_code, "invalid")
-    return _answered(request, Refused(kind, str(error.detail)))
+    more = {"allow": ", ".join(_methods(request))} if kind == "method" else {}
+    return _answered(request, Refused(kind, str(error.detail)), more)
 
 
-def _answered(request: Request, refused: Refused) -> Response:
+def _methods(request: Request) -> list[str]:
+    """Return the methods of all routes at a path; the router knows those of the first alone."""
+    scope = dict(request.scope)
+    matching = [route for route in request.app.state.routes if route.matches(scope)[0] is not Match.NONE]
+    return sorted({method for route in matching for method in getattr(route, "methods", None) or ()})
+
+
+def _answered(request: Request, refused: Refused, more: Mapping[str, str] = MappingProxyType({})) -> Response:
     status, content, headers = answer(refused, request.url.path)
-    return Response(to_json(content), status, headers, "application/json")
+    return Response(to_json(content), status, {**headers, **more}, "application/json")

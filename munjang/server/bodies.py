@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Request, Response
 from fastapi.routing import APIRoute
-from pydantic import AfterValidator, BaseModel, ConfigDict, FailFast, StrictInt
+from pydantic import AfterValidator, BaseModel, ConfigDict, FailFast, Field, StrictInt
 from starlette.exceptions import HTTPException
 
 from munjang.server.errors import Refused
@@ -36,9 +36,10 @@ class FirstError(FailFast):
     __hash__ = object.__hash__  # a union of such lists needs it
 
 
-Texts = Annotated[list[Text], FirstError()]
-Tokens = Annotated[list[StrictInt], FirstError()]
-TokenRows = Annotated[list[Tokens], FirstError()]
+NOT_EMPTY = Field(json_schema_extra={"minItems": 1})  # for the description alone: routes say it in their own words
+Texts = Annotated[list[Text], FirstError(), NOT_EMPTY]
+Tokens = Annotated[list[StrictInt], FirstError(), NOT_EMPTY]
+TokenRows = Annotated[list[Tokens], FirstError(), NOT_EMPTY]
 
 
 class ForeignBody(BaseModel):

@@ -99,3 +99,21 @@ def answer(refused: Refused, path: str) -> tuple[int, dict[str, Any], dict[str, 
     if refused.kind == "unauthorized":
         headers["www-authenticate"] = "Bearer"
     return (kind.tei_status if shape is _tei else kind.status), shape(refused), headers
+
+
+def documented() -> dict[int | str, dict[str, Any]]:
+    """Return every status of an error, with the shapes that it may have, for /openapi.json."""
+    shapes = [_schema(shape(Refused("invalid", ""))) for shape in (_openai, _cohere, _tei)]
+    content = {"application/json": {"schema": {"anyOf": shapes}}}
+    statuses: dict[int, list[str]] = {}
+    for name, kind in KINDS.items():
+        for status in {kind.status, kind.tei_status}:
+            statuses.setdefault(status, []).append(name.replace("_", " "))
+    return {status: {"description": ", ".join(names), "content": content} for status, names in sorted(statuses.items())}
+
+
+def _schema(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        return {"type": ["string", "null"]}
+    fields = {name: _schema(each) for name, each in value.items()}
+    return {"type": "object", "properties": fields, "required": list(fields)}

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Request
 from pydantic import Field
 
-from munjang.server.bodies import FirstError, OwnBody, Text, Texts, new_router
+from munjang.server.bodies import NOT_EMPTY, FirstError, OwnBody, Text, Texts, new_router
 from munjang.server.errors import Refused
 from munjang.server.service import Service, while_connected
 
@@ -22,7 +22,7 @@ class Document(OwnBody):
 class Documents(OwnBody):
     """POST /documents: those with a known id replace that document."""
 
-    documents: Annotated[list[Document], FirstError()]
+    documents: Annotated[list[Document], FirstError(), NOT_EMPTY]
     index: Text | None = None
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
+from fastapi.responses import HTMLResponse
 
 from munjang import pages
 from munjang.server.errors import Refused
@@ -47,7 +48,7 @@ def routes(service: Service) -> APIRouter:
     """Serve the page at / and the files it loads under /page/."""
     router, files = APIRouter(), read_files()
 
-    @router.get("/", include_in_schema=False)
+    @router.get("/", response_class=HTMLResponse)
     async def page(request: Request) -> Response:
         return _answer(request, *files["index.html"])
 

@@ -135,7 +135,7 @@ def routes(service: Service) -> APIRouter:
         response.status_code = 200 if service.is_ready else 503
         return {"ready": service.is_ready}
 
-    @router.get("/metrics")
+    @router.get("/metrics", response_class=PlainTextResponse)
     async def metrics() -> PlainTextResponse:
         return PlainTextResponse(service.metrics.text(service.queue_sizes()), media_type="text/plain; version=0.0.4")
 

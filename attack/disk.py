@@ -1,0 +1,71 @@
+"""A full disk: files end at a random size; the run says so, what is there is whole, and the next one finishes.
+
+Linux' limit on the size of a file stands for the disk: it needs no rights, and errors come at the same places.
+"""
+
+import argparse
+import random
+import resource
+import tempfile
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from attack.kills import PROCESSES, expect_right, place_for
+from attack.operations import OPERATIONS, Operation
+from attack.verdict import Verdict
+from tests.models import make_model
+
+KINDS = ("ingest", "upsert", "delete", "compact", "export", "import", "save", "encode", "train")
+NUM_FAULTS = 15  # of each, at scale 1
+MIN_BYTES, MAX_BYTES = 500, 300_000
+MAX_S = 120.0
+
+
+def run(options: argparse.Namespace) -> Verdict:
+    """Let every operation run into a full disk, then finish."""
+    verdict, draws = Verdict("disk"), random.Random(options.seed)
+    PROCESSES.set_forkserver_preload(["attack.operations", "munjang.stores.lance.store"])
+    with tempfile.TemporaryDirectory() as folder:
+        models = [make_model("bert", Path(folder) / name, pooling=name) for name in ("mean", "cls")]
+        for name in KINDS:
+            counts = {"faults": 0, "no fault": 0}
+            for _ in range(max(1, round(NUM_FAULTS * options.scale))):
+                operation = place_for(OPERATIONS[name], "LanceDB", models)
+                size = int(MIN_BYTES * (MAX_BYTES / MIN_BYTES) ** draws.random())
+                outcome = _outcome(operation, size)
+                counts["no fault" if outcome == "done" else "faults"] += 1
+                verdict.expect(outcome in ("done", "refused"), f"{name}, files of {size} bytes: {outcome}")
+                expect_right(operation, False, verdict, name)
+                outcome = _outcome(operation, None)
+                verdict.expect(outcome == "done", f"{name}, with room again: {outcome}")
+                expect_right(operation, True, verdict, name)
+            verdict.counts[name] = counts
+    return verdict
+
+
+def _outcome(operation: Operation, max_bytes: int | None) -> str:
+    receive, send = PROCESSES.Pipe(duplex=False)
+    process = PROCESSES.Process(target=_work, args=(operation, max_bytes, send))
+    process.start()
+    send.close()
+    try:
+        return str(receive.recv()) if receive.poll(MAX_S) else f"no end after {MAX_S:g} s"
+    except EOFError:
+        process.join()
+        return f"the process ended with {process.exitcode}"
+    finally:
+        process.kill()
+        process.join()
+
+
+def _work(operation: Operation, max_bytes: int | None, send: Connection) -> None:
+    if max_bytes is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (max_bytes, max_bytes))
+    try:
+        operation.work()
+        outcome = "done"
+    except (OSError, ValueError, RuntimeError):  # MunjangError is one of them, so are Arrow's and LanceDB's
+        outcome = "refused"
+    except BaseException as error:
+        outcome = f"{type(error).__name__}: {error}"[:300]
+    send.send(outcome)
