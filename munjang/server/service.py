@@ -78,7 +78,16 @@ class Service:
         self, model: BesideEmbedder, texts: Sequence[Any], role: str, truncate: bool
     ) -> tuple[list[Any], "Usage"]:
         """Return a sparse vector, or token vectors, of each text and what was read for them."""
-        payload, rows = await self._submit(model, texts, "inputs", lambda: model.prepare(texts, role, truncate))
+
+        def prepare() -> Payload:
+            payload = model.prepare(texts, role, truncate)
+            if model.kind == "late":
+                self.request_limits.check_numbers(sum(payload.tokens), model.model.dimension, "inputs")
+            return payload
+
+        payload, rows = await self._submit(model, texts, "inputs", prepare)
+        if model.kind == "sparse":
+            self.request_limits.check_numbers(sum(len(values) for _, values in rows), 2, "inputs")
         return rows, Usage(model.name, len(texts), int(sum(payload.tokens)), payload.cut_rows)
 
     async def embed(self, model: Embedder, inputs: Inputs, asked: Embedding, param: str) -> tuple[Floats, "Usage"]:
