@@ -148,18 +148,22 @@ class FileReader:
         return digests
 
     def _document(self, path: str, digest: str) -> Document:
-        facts = {"source": path, "digest": digest}
-        if Path(path).suffix.lower() in FORMATS:
-            return document_of(self.extractor.read(path), path, facts)
-        for document in read_prose(path):
-            return Document(document.text, path, facts)
-        raise Unreadable("it holds no text")
+        return read_file(self.extractor, path, path, {"source": path, "digest": digest})
 
     def _rows(self, tables: Sequence[str]) -> Iterator[Document]:
         return read_documents(tables, self.reading) if tables else iter(())
 
 
 SUFFIXES = (*PROSE_SUFFIXES, *FORMATS)
+
+
+def read_file(extractor: Extractor, path: str, id: str, metadata: dict[str, str]) -> Document:
+    """Read a file as one document; raise Unreadable or InputError where it holds no text."""
+    if Path(path).suffix.lower() in FORMATS:
+        return document_of(extractor.read(path), id, metadata)
+    for document in read_prose(path):
+        return Document(document.text, id, metadata)
+    raise Unreadable("it holds no text")
 
 
 def document_of(parts: Sequence[Part], id: str, metadata: dict[str, str]) -> Document:

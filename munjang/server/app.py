@@ -35,7 +35,7 @@ def create_app(service: Service, rules: AccessRules) -> Middleware:
     app.exception_handler(MunjangError)(_munjang_error)
     app.exception_handler(ClientGone)(_client_gone)
     app.exception_handler(Exception)(_unforeseen)
-    app.state.request_limits = service.request_limits
+    app.state.request_limits, app.state.keyring = service.request_limits, rules.keyring
     routers = all_routes(service)
     app.state.routes = [route for router in routers for route in router.routes]
     for router in routers:

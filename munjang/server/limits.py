@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 OPEN_PATHS = ("/health", "/ready", "/ping")  # for monitoring: by any name, without a key
 KIND_NAMES: dict[type, str] = {int: "whole number", float: "number"}
+FILES = "/files"
 PAGE, PAGE_FILES = "/", "/page/"  # without a key, which is typed in there; they hold nothing of the index
 
 
@@ -23,6 +24,7 @@ class AccessRules:
     keyring: Keyring = field(default_factory=Keyring)
     hosts: tuple[str, ...] = ("127.0.0.1", "localhost", "::1")
     max_body_bytes: int = 2_000_000  # of one request
+    max_file_bytes: int = 32_000_000  # of a file that is uploaded
     body_timeout_s: float = 30.0  # for a body to arrive
     max_requests: int = 4096  # at the same time
     max_held_bytes: int = 256_000_000  # of the bodies of all requests that are here
@@ -40,13 +42,16 @@ class AccessRules:
             key = self.keyring.admit(headers.get("authorization", ""), scope["method"], scope["path"])
             scope.setdefault("state", {})["key"] = key
         length = headers.get("content-length", "")
-        if length.isdigit() and int(length) > self.max_body_bytes:
-            raise self.too_large()
+        if length.isdigit():
+            self.check_size(scope["path"], int(length))
 
-    def too_large(self) -> Refused:
-        """Return the error for a body above the limit."""
-        message = f"The request body is larger than {self.max_body_bytes} bytes; send fewer texts at once."
-        return Refused("too_large", message)
+    def check_size(self, path: str, num_bytes: int) -> None:
+        """Refuse a body above the limit."""
+        is_file = path == FILES
+        limit = self.max_file_bytes if is_file else self.max_body_bytes
+        if num_bytes > limit:
+            hint = "split it" if is_file else "send fewer texts at once"
+            raise Refused("too_large", f"The request body is larger than {limit} bytes; {hint}.")
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ class Middleware:
                 raise Refused("overloaded", "Too many requests at once; try again in 1 s.", retry_s=1)
             self.rules.check(scope, headers)
             CLIENT.set(client_of(scope))
-            await asyncio.wait_for(self._read(receive, body), self.rules.body_timeout_s)
+            await asyncio.wait_for(self._read(scope["path"], receive, body), self.rules.body_timeout_s)
             await self.app(scope, _replaying(bytes(body), receive), sending)
         except ClientGone:
             status = CLIENT_GONE
@@ -72,7 +72,7 @@ class Middleware:
             self._count_key(scope, facts, status)
             self._record(id, scope, status, time.monotonic() - started_s, facts)
 
-    async def _read(self, receive: Receive, body: bytearray) -> None:
+    async def _read(self, path: str, receive: Receive, body: bytearray) -> None:
         """Read a body, counted with those of all other requests that are here."""
         while True:
             message = await receive()
@@ -81,8 +81,7 @@ class Middleware:
             part = message.get("body", b"")
             body += part
             self.num_held_bytes += len(part)
-            if len(body) > self.rules.max_body_bytes:
-                raise self.rules.too_large()
+            self.rules.check_size(path, len(body))
             if self.num_held_bytes > self.rules.max_held_bytes:
                 raise Refused("overloaded", "Too many large requests at once; try again in 1 s.", retry_s=1)
             if not message.get("more_body", False):

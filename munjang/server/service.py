@@ -42,6 +42,7 @@ class Service:
     telemetry: Telemetry = field(default_factory=Off)
     beside: Sequence[BesideEmbedder] = ()  # of sparse and of token vectors
     is_ready: bool = False
+    on_close: list[Callable[[], None]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         if not (self.embedders or self.rerankers or self.beside):
@@ -210,8 +211,8 @@ class Service:
         """Finish the requests that are here, then close."""
         self.is_ready = False
         await self.batcher.drain()
-        for served in self.indexes:
-            served.close()
+        for close in (*self.on_close, *(served.close for served in self.indexes)):
+            close()
 
     def _count(self, queue: ModelQueue, batch: Sequence[Slice], seconds: float) -> None:
         num_units = sum(part.end - part.start for part in batch)

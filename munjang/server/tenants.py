@@ -97,7 +97,7 @@ class Keyring:
         """Tell whether no key is asked for."""
         return self.path is None and not self._own
 
-    def keys(self) -> list[Key]:
+    def listed(self) -> list[Key]:
         """Return the keys of the file as it is now."""
         self._look(0.0)
         return [key for key in self._keys.values() if key not in self._own]

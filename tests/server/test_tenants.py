@@ -82,6 +82,11 @@ ATTEMPTS: dict[tuple[str, str], list[tuple[str, Any]]] = {
     ("GET", "/documents"): [("/documents", None), (f"/documents?id={SECRET}/1", None), ("/documents?index=x", None)],
     ("GET", "/documents/{id}"): [(f"/documents/{SECRET}/1", None)],
     ("GET", "/map"): [("/map", None), ("/map?index=notes", None)],
+    ("POST", "/files"): [(f"/files?name={SECRET}.txt", None), ("/files?name=a.txt&index=x", None)],
+    ("GET", "/usage"): [("/usage", None)],
+    ("GET", "/keys"): [("/keys", None)],
+    ("POST", "/keys"): [("/keys", {"name": "mallory", "scopes": ["admin"]})],
+    ("DELETE", "/keys/{name}"): [("/keys/alice", None)],
     ("GET", "/metrics"): [("/metrics", None)],
     ("GET", "/info"): [("/info", None)],
     ("GET", "/v1/models"): [("/v1/models", None)],
@@ -95,6 +100,7 @@ WITHOUT_DOCUMENTS = {
     "/",
     "/embed",
     "/embed_all",
+    "/embed_sparse",
     "/embeddings",
     "/invocations",
     "/predict",
@@ -170,9 +176,14 @@ def test_scopes(shared: Running, keys: dict[str, str]) -> None:
 
 def test_every_route_has_the_right_scope(shared: Running) -> None:
     needed = {(method, path): needed_scope(method, path) for method, path in routes(shared)}
-    writing = {("POST", "/documents"), ("DELETE", "/documents"), ("DELETE", "/documents/{id}")}
+    writing = {("POST", "/documents"), ("DELETE", "/documents"), ("DELETE", "/documents/{id}"), ("POST", "/files")}
     assert {pair for pair, scope in needed.items() if scope == "write"} == writing
-    assert {pair for pair, scope in needed.items() if scope == "admin"} == {("GET", "/metrics")}
+    assert {pair for pair, scope in needed.items() if scope == "admin"} == {
+        ("GET", "/metrics"),
+        ("GET", "/keys"),
+        ("POST", "/keys"),
+        ("DELETE", "/keys/{name}"),
+    }
 
 
 def test_an_id_of_another_is_refused(shared: Running, keys: dict[str, str]) -> None:

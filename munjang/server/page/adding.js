@@ -5,6 +5,7 @@ import { find, make, tell } from "./dom.js";
 import { facts } from "./facts.js";
 import { number, say } from "./language.js";
 import { open } from "./sheet.js";
+import { uploads } from "./files.js";
 
 const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)$/;
 const TRUTH = { true: true, false: false };
@@ -50,7 +51,7 @@ export function show() {
     problem,
     make("div", { class: "actions" }, go),
   );
-  open("adding", say("adding"), form);
+  open("adding", say("adding"), uploads(), form);
   text.focus();
 }
 
@@ -96,7 +97,7 @@ async function send(event, parts) {
   parts.go.disabled = true;
   parts.go.textContent = say("adding_wait");
   try {
-    const { ids } = await ask("POST", "documents", { documents });
+    const { ids } = await ask("POST", "documents", { documents, index: facts.index });
     find("adding").close();
     const detail = say(ids.length === 1 ? "added_one" : "added_many", { number: number(ids.length) });
     events.dispatchEvent(new CustomEvent("wrote", { detail }));

@@ -28,15 +28,16 @@ export async function ask(method, path, body, signal) {
 
 async function send(method, path, body, signal) {
   const headers = { accept: "application/json" };
+  const isFile = body instanceof Blob;
   if (key) headers.authorization = `Bearer ${key}`;
-  if (body !== undefined) headers["content-type"] = "application/json";
+  if (body !== undefined) headers["content-type"] = isFile ? "application/octet-stream" : "application/json";
   let answer;
   try {
     answer = await fetch(path, {
       method,
       headers,
       signal,
-      body: body === undefined ? undefined : JSON.stringify(body),
+      body: body === undefined || isFile ? body : JSON.stringify(body),
     });
   } catch (problem) {
     if (problem.name === "AbortError") throw problem;
@@ -66,6 +67,15 @@ function unlocked(wasWrong) {
     unlocking = null;
   });
   return unlocking;
+}
+
+export const hasKey = () => key !== "";
+
+// Another key, or none: everything is asked for again.
+export function changeKey(given) {
+  key = given;
+  rememberHere("key", given);
+  events.dispatchEvent(new Event("back"));
 }
 
 export async function isThere() {

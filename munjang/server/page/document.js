@@ -2,13 +2,15 @@
 
 import { Gone, Refused, ask, events } from "./api.js";
 import { find, make } from "./dom.js";
+import { explained } from "./explained.js";
+import { facts, inIndex } from "./facts.js";
 import { say } from "./language.js";
 import { open } from "./sheet.js";
 
 export async function show(hit, look) {
   let whole;
   try {
-    whole = await ask("GET", `documents?id=${encodeURIComponent(hit.document_id)}`);
+    whole = await ask("GET", inIndex(`documents?id=${encodeURIComponent(hit.document_id)}`));
   } catch (problem) {
     if (problem instanceof Gone) return;
     if (!(problem instanceof Refused)) throw problem;
@@ -27,6 +29,7 @@ export async function show(hit, look) {
       { class: "whole" },
       whole.passages.map((passage, place) => shown(passage, place, whole, hit)),
     ),
+    explained(hit),
     described(whole),
     actions(whole, look),
   );
@@ -84,7 +87,7 @@ function actions(whole, look) {
 // Ids never go into a path: a browser makes `documents/a/../b` the address of `b`.
 async function deleted(id, row) {
   try {
-    await ask("DELETE", "documents", { ids: [id] });
+    await ask("DELETE", "documents", { ids: [id], index: facts.index });
   } catch (problem) {
     if (problem instanceof Gone) return;
     if (!(problem instanceof Refused)) throw problem;

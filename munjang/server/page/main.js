@@ -2,8 +2,11 @@
 
 import { Gone, Refused, events } from "./api.js";
 import * as connection from "./connection.js";
-import { find } from "./dom.js";
-import { facts, learn } from "./facts.js";
+import { find, make } from "./dom.js";
+import { choose, facts, learn } from "./facts.js";
+import * as adding from "./adding.js";
+import * as files from "./files.js";
+import * as keys from "./keys.js";
 import * as keyboard from "./keyboard.js";
 import * as language from "./language.js";
 import * as locked from "./locked.js";
@@ -59,6 +62,13 @@ function paintServed() {
     : "";
 }
 
+function paintIndexes() {
+  const select = find("index");
+  select.hidden = facts.indexes.length < 2;
+  select.replaceChildren(...facts.indexes.map((name) => make("option", { value: name }, name)));
+  select.value = facts.index ?? "";
+}
+
 // What the server has, then what each view shows of it; a server that is gone brings us here again.
 async function refresh() {
   try {
@@ -79,11 +89,15 @@ startTabs();
 search.start();
 similarity.start();
 map.start();
+files.start(adding.show);
+keys.start();
 keyboard.start(() => show("search"));
-for (const id of ["document", "adding"]) closeFromOutside(id);
+for (const id of ["document", "adding", "access"]) closeFromOutside(id);
+find("index").addEventListener("change", () => choose(find("index").value));
 find("language").addEventListener("click", language.switchLanguage);
 language.onLanguage(paintServed);
 events.addEventListener("learned", paintServed);
+events.addEventListener("learned", paintIndexes);
 events.addEventListener("searched", writeAddress);
 events.addEventListener("back", refresh);
 events.addEventListener("wrote", async ({ detail }) => {

@@ -3,7 +3,7 @@
 import { Gone, Refused, ask, events } from "./api.js";
 import * as sheet from "./document.js";
 import { draw, find, make } from "./dom.js";
-import { facts } from "./facts.js";
+import { facts, inIndex } from "./facts.js";
 import { number, onLanguage, say } from "./language.js";
 import { groupings } from "./groups.js";
 import { hitIds, look } from "./search.js";
@@ -39,7 +39,7 @@ export async function open() {
   if (!state.map) find("map-status").textContent = say("map_loading");
   state.isStale = false;
   try {
-    state.map = await ask("GET", "map");
+    state.map = await ask("GET", inIndex("map"));
     Object.assign(state, { active: -1, chosen: null });
     paint();
   } catch (problem) {

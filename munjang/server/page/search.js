@@ -69,6 +69,7 @@ export async function search() {
   if (!state.retrieved) find("status").textContent = say("searching");
   const body = {
     query,
+    index: facts.index,
     k: CANDIDATES,
     candidates: CANDIDATES,
     where: find("where").value.trim() || null,

@@ -13,6 +13,8 @@ APIS = (
     "cohere",
     "search",
     "documents",
+    "files",
+    "keys",
     "similarities",
     "map",
     "page",
