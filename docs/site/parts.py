@@ -63,17 +63,24 @@ def compat_covered() -> str:
     """Return the names of munjang.compat, and the public methods of its classes."""
     from munjang import compat
 
-    lines = ["| | |", "|---|---|"]
+    lines = ["| name | with |", "|---|---|"]
     for name in compat.__all__:
         thing = getattr(compat, name)
         if inspect.ismodule(thing):
-            members = [
-                each for each in vars(thing) if not each.startswith("_") and inspect.isfunction(vars(thing)[each])
-            ]
+            members = {each for each, member in vars(thing).items() if inspect.isfunction(member)}
+        elif inspect.isclass(thing):  # without what torch and logging give every class of theirs
+            own = [vars(base) for base in thing.__mro__ if base.__module__.startswith("munjang.")]
+            members = {each for names in own for each, member in names.items() if callable(member) or is_shown(member)}
         else:
-            members = [each for each in dir(thing) if not each.startswith("_")] if inspect.isclass(thing) else []
-        lines.append(f"| `{name}` | {', '.join(f'`{each}`' for each in sorted(members))} |")
+            members = set()
+        shown = sorted(f"`{each}`" for each in members if not each.startswith("_"))
+        lines.append(f"| `{name}` | {', '.join(shown)} |")
     return "\n".join(lines)
+
+
+def is_shown(member: object) -> bool:
+    """Tell whether a member of a class is a method or property."""
+    return isinstance(member, property | classmethod | staticmethod)
 
 
 def compat_gaps() -> str:
