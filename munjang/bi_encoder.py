@@ -65,6 +65,11 @@ class BiEncoder(LoadedModel):
         `device` may be a list, ["cuda:0", "cuda:1"]: `encode` shares many texts among a process for each (tested with
         processes on a CPU, not measured on several GPUs). TokenIds, output="torch" and output="tokens" are computed on
         the first alone. Weights that are changed after loading are changed on the first alone.
+
+        Raises CheckpointError for a folder that holds no model, UnsupportedModel for one that we don't compute.
+
+        >>> BiEncoder.load("ko-en-small", pooling="cls").network.modes
+        ('cls',)
         """
         modes = None if pooling is None else pooling_modes.check((pooling,) if isinstance(pooling, str) else pooling)
         return cls._load(path, device, dtype, threads, modes)
@@ -115,6 +120,11 @@ class BiEncoder(LoadedModel):
         parts of the text, or error. output: numpy, torch (stays on the device), tokens (one array of token vectors a
         text). batch_tokens: tokens of a batch. chunk_rows: rows of an array where texts come from an iterator.
         progress: None shows a bar for long work on a terminal.
+
+        Raises InputError for a missing text, an unknown option, or with long="error" for a text that is too long.
+
+        >>> BiEncoder.load().encode(["나는 학교에 갔다.", "I went to school."], truncate_dim=128).shape
+        (2, 128)
         """
         chunk_rows, progress = options.pop("chunk_rows", 4096), options.pop("progress", None)
         if is_stream(texts):
@@ -148,12 +158,20 @@ class BiEncoder(LoadedModel):
 
     @typed_like(encode)
     def encode_query(self, texts: Any, **options: Any) -> Any:
-        """Encode with the model's own prompt for queries, if it has one. Options of `encode`."""
+        """Encode with the model's own prompt for queries, if it has one. Options of `encode`.
+
+        >>> BiEncoder.load().encode_query("수도가 어디야?").shape
+        (384,)
+        """
         return self.encode(texts, **self._with_prompt("query", options))
 
     @typed_like(encode)
     def encode_document(self, texts: Any, **options: Any) -> Any:
-        """Encode with the model's own prompt for documents, if it has one. Options of `encode`."""
+        """Encode with the model's own prompt for documents, if it has one. Options of `encode`.
+
+        >>> BiEncoder.load().encode_document(["서울은 한국의 수도이다."]).shape
+        (1, 384)
+        """
         return self.encode(texts, **self._with_prompt("document", options))
 
     def _encoding(self, options: dict[str, Any]) -> Encoding:
@@ -172,7 +190,11 @@ class BiEncoder(LoadedModel):
         return Encoding(prompt, truncate_dim=dim, ranges=ranges, **options)
 
     def tokenize(self, texts: Any) -> TokenIds:
-        """Return token ids as the model sees them, special tokens included, cut to its limit."""
+        """Return token ids as the model sees them, special tokens included, cut to its limit.
+
+        >>> BiEncoder.load().tokenize("학교").lengths.tolist()
+        [3]
+        """
         tokens = self.tokenizer([texts] if isinstance(texts, str) else as_texts(texts))
         return TokenIds(np.split(tokens.ids, np.cumsum(tokens.lengths)[:-1]) if len(tokens.lengths) else [])
 
@@ -184,12 +206,23 @@ class BiEncoder(LoadedModel):
         """Compare every text or vector of `a` with every one of `b`, by the model's own function; higher is closer.
 
         Two strings give a number, everything else a matrix.
+
+        Raises InputError where the two sides have different dimensions.
+
+        >>> BiEncoder.load().similarity("A cat sleeps.", "The kitten is napping.") > 0.8
+        True
         """
         scores = SIMILARITIES[self.similarity_name](*self._both(a, b))
         return float(scores[0, 0]) if isinstance(a, str) and isinstance(b, str) else scores
 
     def similarity_pairwise(self, a: Any, b: Any) -> Floats:
-        """Compare each text or vector of `a` with the one in the same row of `b`."""
+        """Compare each text or vector of `a` with the one in the same row of `b`.
+
+        Returns one number for each row; raises InputError where the sides have different numbers of rows.
+
+        >>> BiEncoder.load().similarity_pairwise(["a", "b"], ["a", "c"]).shape
+        (2,)
+        """
         left, right = self._both(a, b)
         if len(left) != len(right):
             raise InputError(f"Row by row needs as many on both sides, not {len(left)} and {len(right)}.")
@@ -227,6 +260,11 @@ class BiEncoder(LoadedModel):
         """Measure the range of each dimension over typical texts, for precision int8 and uint8; `save` keeps it.
 
         `one_range`: the same for all, around zero: int8 codes then have the cosines of the vectors, or nearly so.
+
+        Returns the ranges [2, D].
+
+        >>> BiEncoder.load().calibrate(["typical texts", "of your own"]).shape
+        (2, 384)
         """
         self.ranges = precisions.measure(self.encode(as_texts(texts), truncate_dim=self.width), one_range)
         return self.ranges

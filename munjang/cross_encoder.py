@@ -57,6 +57,11 @@ class CrossEncoder(LoadedModel):
         `device` may be a list: `predict`, `rank` and `rank_many` share many pairs among a process for each (tested
         with processes on a CPU, not measured on several GPUs); all else is computed on the first. Weights that are
         changed after loading are changed on the first alone.
+
+        Raises CheckpointError for a folder that holds no cross-encoder.
+
+        >>> CrossEncoder.load().num_labels
+        1
         """
         return cls._load(path, device, dtype, threads)
 
@@ -68,7 +73,13 @@ class CrossEncoder(LoadedModel):
     def create(
         cls, path: PathLike, num_labels: int = 1, device: str | None = None, dtype: str | None = None
     ) -> "CrossEncoder":
-        """Start a cross-encoder on the encoder of any folder; its head is still untrained."""
+        """Start a cross-encoder on the encoder of any folder; its head is still untrained.
+
+        Raises InputError for fewer than one label.
+
+        >>> CrossEncoder.create("ko-en-small", num_labels=3).predict([("a", "b")]).shape
+        (1, 3)
+        """
         if num_labels < 1:
             raise InputError(f"num_labels must be at least 1, not {num_labels}.")
         where = pick_device(device)
@@ -97,6 +108,11 @@ class CrossEncoder(LoadedModel):
         activation: None the checkpoint's own, else sigmoid for one label and none for several. A name such as
         `Sigmoid`, `Identity` or `Softmax`, or any function of a tensor, replaces it. prompt, prompt_name: text put in
         front of the first text of each pair. batch_tokens: tokens of a batch. progress: None shows a bar for long work.
+
+        Raises InputError for anything but pairs of texts.
+
+        >>> CrossEncoder.load().predict([("How fast is light?", "300,000 km a second.")]).shape
+        (1,)
         """
         given: RankOptions = {**options, "activation": activation}
         prompt = self._prompt("predict", given)
@@ -105,7 +121,13 @@ class CrossEncoder(LoadedModel):
         return scores[0] if is_single else scores
 
     def rank(self, query: str, documents: Any, top_k: int | None = None, **options: Unpack[RankOptions]) -> list[Hit]:
-        """Rank documents by their score against one query, best first; equal scores keep their order."""
+        """Rank documents by their score against one query, best first; equal scores keep their order.
+
+        Raises InputError where the model has several labels.
+
+        >>> [hit.index for hit in CrossEncoder.load().rank("How fast is light?", ["Feathers.", "300,000 km/s"])]
+        [1, 0]
+        """
         check_arguments("rank", options, RANK_OPTIONS)
         return self.rank_many([query], [documents], top_k, **options)[0]
 
@@ -116,7 +138,13 @@ class CrossEncoder(LoadedModel):
         top_k: int | None = None,
         **options: Unpack[RankOptions],
     ) -> list[list[Hit]]:
-        """Rank documents for many queries: every text is tokenized once, and all pairs are packed together."""
+        """Rank documents for many queries: every text is tokenized once, and all pairs are packed together.
+
+        Raises InputError where there are not as many lists of documents as queries.
+
+        >>> [len(hits) for hits in CrossEncoder.load().rank_many(["a", "b"], [["x", "y"], ["z"]])]
+        [2, 1]
+        """
         prompt = self._prompt("rank_many", options)
         if self.num_labels != 1:
             raise InputError(f"Ranking needs one score a pair; this model has {self.num_labels} labels. Use predict.")
@@ -176,7 +204,11 @@ class CrossEncoder(LoadedModel):
         self._activation = pick_activation(given)
 
     def own_scores(self, logits: Sequence[float]) -> list[float]:
-        """Return logits of pairs as scores on the model's own scale, the one of `predict`."""
+        """Return logits of pairs as scores on the model's own scale, the one of `predict`.
+
+        >>> CrossEncoder.load().own_scores([0.0])
+        [0.5]
+        """
         with torch.inference_mode():  # an activation may have parameters
             activated = self.activation(torch.tensor(logits, dtype=torch.float32)[:, None])
         scores: list[float] = scores_of(activated, len(logits), 1).tolist()

@@ -116,6 +116,13 @@ class LoadedModel:
 
         `format="munjang-int8"` stores the encoder's weights in 8 bits, a quarter of the size, for Munjang alone; such a
         folder loads as any other, and computes in any dtype.
+
+        Raises CheckpointError for a folder that holds other files.
+
+        >>> from munjang import BiEncoder
+        >>> BiEncoder.load().save("my-model")
+        >>> BiEncoder.load("my-model").dimension
+        384
         """
         self.model.prompts, self.model.default_prompt_name = self.prompts, self.default_prompt_name
         run_in_thread(lambda: self._write(Path(folder), format))
@@ -124,7 +131,12 @@ class LoadedModel:
         raise NotImplementedError
 
     def info(self) -> dict[str, object]:
-        """Describe the model, for people and for `munjang info`."""
+        """Describe the model, for people and for `munjang info`.
+
+        >>> from munjang import BiEncoder
+        >>> BiEncoder.load().info()["dimension"]
+        384
+        """
         return {
             "kind": f"{self.kind}-encoder",
             **checkpoint.describe(self.model),

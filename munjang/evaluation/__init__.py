@@ -41,6 +41,13 @@ def evaluate(model: Any, data: Any, kind: str | None = None, **options: Unpack[E
     `kind` is a name in KINDS (docs/guides/evaluate.md has a table); None recognises it by what the data holds.
     `options` are the fields of `Settings`: columns (texts, label, score), score_range, max_rows, train, first_stage,
     rerank_weight, prompts...
+
+    Returns a Report; raises InputError for data that fits no kind, or an unknown option.
+
+    >>> from munjang import BiEncoder
+    >>> rows = [("A cat sleeps.", "A kitten naps.", 5.0), ("A cat sleeps.", "Shares fell.", 0.0)]
+    >>> evaluate(BiEncoder.load(), rows, kind="sts").main
+    'spearman_cosine'
     """
     names = [field.name for field in fields(Settings)]
     for name in options:

@@ -59,6 +59,13 @@ class Classifier:
         """Learn from texts (which need a model) or ready vectors, and their labels: one each, or a list each.
 
         `others` are texts or vectors that have none of the labels; the threshold is chosen so that they get none.
+
+        Raises InputError for fewer than two labels.
+
+        >>> asked = ["Where is my parcel?", "When does it arrive?", "I want my money back", "Please refund me"]
+        >>> classifier = Classifier.fit(asked, ["delivery", "delivery", "refund", "refund"], BiEncoder.load())
+        >>> classifier.predict(["Has my package been sent?"])
+        ['delivery']
         """
         config = config or ClassifyConfig()
         texts = as_texts(items) if _are_texts(items) else None

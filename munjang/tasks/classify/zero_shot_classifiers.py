@@ -50,6 +50,9 @@ def zero_shot(
 
     `template` stands around each description, as "a question about {}". `examples`, texts and their labels, set the
     temperature.
+
+    >>> zero_shot(["sports", "economy"], BiEncoder.load()).predict(["The team won the final."])
+    ['sports']
     """
     if not 0 < temperature < float("inf"):
         raise InputError(f"temperature must be a number over 0, not {temperature}.")

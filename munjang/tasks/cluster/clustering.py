@@ -77,6 +77,9 @@ def cluster(
     """Put texts or vectors into clusters: communities, kmeans, agglomerative or hdbscan.
 
     Vectors are taken at length one, so that cosine and Euclidean distance order them alike.
+
+    >>> cluster(["A cat sleeps.", "A kitten naps."] * 2, config=ClusterConfig(threshold=0.7, min_size=2)).sizes
+    [4]
     """
     if config.method not in METHODS:
         raise unknown("method", config.method, METHODS)

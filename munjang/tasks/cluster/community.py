@@ -28,6 +28,9 @@ def communities(
     """Find groups of at least `min_size` texts, the largest first: the centre's index, then those of the nearest to it.
 
     All of a group have a cosine of at least `threshold` with the centre. Texts in no group are in none of the lists.
+
+    >>> [sorted(each) for each in communities(["A cat sleeps.", "A kitten naps.", "Shares fell."], min_size=2)]
+    [[0, 1]]
     """
     if min_size < 1:
         raise InputError(f"min_size must be at least 1, not {min_size}.")

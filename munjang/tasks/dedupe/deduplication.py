@@ -96,6 +96,11 @@ def dedupe(
     chooses the text of a group that stays: first, longest or central (with the most and nearest neighbours). Every
     dropped text is similar to one that stays, and no two that stay are similar. Ready vectors may be given beside the
     texts or in their place; without texts, all duplicates are similar ones.
+
+    Raises InputError for an unknown `keep` or a threshold that is no cosine.
+
+    >>> dedupe(["A  cat", "a cat", "a dog"], threshold=None).kept
+    [0, 2]
     """
     if keep not in KEEP:
         raise unknown("keep", keep, KEEP)

@@ -57,6 +57,9 @@ def keywords(
     Every distinct candidate is encoded once, however many texts have it. `candidates` are given instead of found: one
     list for all texts, or one for each. `seeds` pull keywords towards them, for all texts or for each. `vectors` are
     the texts' own, if they are known already. Scores and keywords are those of KeyBERT with the same settings.
+
+    >>> keywords(["서울시는 자전거 도로를 만든다."], config=KeywordConfig(top=1))[0][0].text
+    '서울시'
     """
     config, texts, model = config or KeywordConfig(), as_texts(texts), model or BiEncoder.load()
     if candidates is None:

@@ -76,6 +76,12 @@ def paraphrases(
     `max_neighbours`: a pair counts only if it is among so many of the nearest of one of its texts; so a text that
     occurs a thousand times can't fill the list. `is_exact` None: every pair is looked at, unless there are so many
     that only those in neighbouring cells of the space are (see docs/guides/paraphrases.md).
+
+    Returns Pair records; raises InputError for vectors that are not finite.
+
+    >>> pair = next(iter(paraphrases(["A cat sleeps.", "A kitten naps.", "Shares fell."], max_pairs=1)))
+    >>> sorted((pair.first, pair.second))
+    [0, 1]
     """
     a_AD = unit_vectors(texts, model, "texts", progress)
     b_BD = None if others is None else unit_vectors(others, model, "other texts", progress)

@@ -31,6 +31,10 @@ def bitext(
     """Find pairs of a text and its translation, the surest first; each text is in one pair at most.
 
     The score is the margin, not a cosine: 1 is no closer than other neighbours; from 1.06 on most are translations.
+
+    >>> found = bitext(["A cat sleeps.", "Shares fell."], ["주가가 떨어졌다.", "고양이가 잔다."], num_neighbours=1)
+    >>> sorted((pair.first, pair.second) for pair in found)
+    [(0, 1), (1, 0)]
     """
     if num_neighbours < 1:
         raise InputError(f"num_neighbours must be at least 1, not {num_neighbours}.")

@@ -57,7 +57,11 @@ class Items:
     def of_texts(
         cls, texts: Any, model: BiEncoder, ids: Iterable[Any] | None = None, progress: bool | None = None
     ) -> "Items":
-        """Make items of texts; ids None numbers them from "0"."""
+        """Make items of texts; ids None numbers them from "0".
+
+        >>> Items.of_texts(["A cat sleeps."], BiEncoder.load(), ids=["a"]).vectors(["a"]).shape
+        (1, 384)
+        """
         rows = as_texts(texts)
         return cls.of_vectors(model.encode_document(rows, progress=progress), ids, rows, model)
 
@@ -69,7 +73,11 @@ class Items:
         texts: Sequence[str] | None = None,
         model: BiEncoder | None = None,
     ) -> "Items":
-        """Make items of ready vectors; needs in words need the `model`."""
+        """Make items of ready vectors; needs in words need the `model`.
+
+        >>> Items.of_vectors([[1.0, 0.0], [0.0, 1.0]], ids=["a", "b"]).vectors(["b"]).tolist()
+        [[0.0, 1.0]]
+        """
         vectors_ND = check_vectors(vectors, "items")
         names = [str(place) for place in range(len(vectors_ND))] if ids is None else [str(id) for id in ids]
         if not len(vectors_ND):

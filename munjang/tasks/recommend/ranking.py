@@ -93,7 +93,16 @@ def recommend(
 
 
 def similar(items: Catalogue | Index, id: str, k: int = 10) -> list[Recommendation]:
-    """Find items like this one, the nearest first."""
+    """Find items like this one, the nearest first.
+
+    Raises InputError for an id that is not among the items.
+
+    >>> from munjang.tasks.recommend import Items
+    >>> texts = ["A cat sleeps.", "A kitten naps.", "Shares fell."]
+    >>> items = Items.of_texts(texts, BiEncoder.load(), ids=["a", "b", "c"])
+    >>> [item.id for item in similar(items, "a", k=1)]
+    ['b']
+    """
     return recommend(items, [id], config=RecommendConfig(k=k, diversity=0.0))
 
 

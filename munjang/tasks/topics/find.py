@@ -33,6 +33,10 @@ def find_topics(
     """Find the topics of texts, the largest first. `vectors` are the texts' own, if known; else the model encodes.
 
     Without a model and without vectors the bundled model encodes. Texts of equal vectors come into one topic.
+
+    >>> texts = ["My cat sleeps.", "A kitten naps.", "Banks fell.", "Shares rose."]
+    >>> find_topics(texts, BiEncoder.load(), TopicConfig(num_topics=2))
+    TopicModel(2 topics of 4 texts, 0 in none)
     """
     config, texts = config or TopicConfig(), as_texts(texts)
     if not texts:
