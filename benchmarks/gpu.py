@@ -37,10 +37,7 @@ from munjang.text.packing import pack
 
 Record = dict[str, Any]
 THEIR_DTYPES = (torch.float32, torch.bfloat16, torch.float16)
-OTHER_WINDOWS = (
-    *((16384, 16384, 1, False), (16384, 32768, 1, False), (32768, 65536, 1, False), (131072, 131072, 1, False)),
-    *((8192, 16384, 1, True), (16384, 32768, 1, True)),
-)
+OTHER_WINDOWS = ((8192, 1, False), (32768, 1, False), (131072, 1, False), (16384, 2, False), (16384, 1, True))
 
 
 def timed(function: Callable[[], Any], rounds: int = 5) -> tuple[float, float]:
@@ -176,16 +173,16 @@ def window_sizes(folder: Path, texts: list[str], dtype: str = "float16") -> list
     """Strings to numpy with other sizes of windows, other threads ahead, and one stream for all."""
     model, out = BiEncoder.load(folder, "cuda", dtype), []
     executor = model._engine.executor
-    usual = on_device.FIRST_WINDOW, on_device.WINDOW, on_device.DeviceTexts.max_ahead, False
+    usual = on_device.WINDOW, on_device.DeviceTexts.max_ahead, False
     text_stream = executor.text_stream
-    for first, window, ahead, is_one_stream in (usual, *OTHER_WINDOWS):
-        on_device.FIRST_WINDOW, on_device.WINDOW, on_device.DeviceTexts.max_ahead = first, window, ahead
+    for window, ahead, is_one_stream in (usual, *OTHER_WINDOWS):
+        on_device.WINDOW, on_device.DeviceTexts.max_ahead = window, ahead
         executor.text_stream = executor.stream if is_one_stream else text_stream
         model.encode(texts)
-        name = f"windows of {first} and {window}, {ahead} threads ahead{', one stream' if is_one_stream else ''}"
+        name = f"windows of {window}, {ahead} threads ahead{', one stream' if is_one_stream else ''}"
         seconds = timed(lambda: model.encode(texts, progress=False), 7)
         out.append(rate(name, len(texts), seconds, tokenized_ms=when_tokenized(model, texts)))
-    on_device.FIRST_WINDOW, on_device.WINDOW, on_device.DeviceTexts.max_ahead, _ = usual
+    on_device.WINDOW, on_device.DeviceTexts.max_ahead, _ = usual
     executor.text_stream = text_stream
     return out
 

@@ -252,7 +252,6 @@ class Engine:
     def rows_at_once(self, chunk_rows: int) -> int:
         """Return how many texts of a stream to read together: one chunk, or two windows for every device."""
         num_others = 0 if self.replicas is None else len(self.replicas.others)
-        num_wanted = 2 * Texts.window * (1 + num_others) if num_others else chunk_rows
-        if self.bench(num_rows := 2 * on_device.WINDOW) is not None:
-            num_wanted = max(num_wanted, num_rows)
-        return chunk_rows * -(-num_wanted // chunk_rows)
+        if not num_others:
+            return chunk_rows
+        return chunk_rows * -(-2 * Texts.window * (1 + num_others) // chunk_rows)

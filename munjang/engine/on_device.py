@@ -1,6 +1,6 @@
 """Texts and pairs that are tokenized where the network is: windows of them as sorted rows there (text/device.py).
 
-A first window is small, so that the network begins soon; the next ones are tokenized while it computes.
+The next window is tokenized while the network computes, on a stream of its own.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ from munjang.text.tokenizer import Tokenizer
 DEVICES_THAT_TOKENIZE = ("cuda",)
 MIN_UNITS = 2048  # for fewer the host is done sooner (docs/log.md, 2026-11-18)
 MAX_AHEAD = 1  # threads: a second one only slows the first window that is waited for
-FIRST_WINDOW, WINDOW = 4096, 16384
+WINDOW = 16384  # the best of 4,096 to 131,072 (docs/log.md, 2026-11-18)
 Beside = Callable[[], AbstractContextManager[None]]  # enters the stream beside the network's
 
 
@@ -41,13 +41,13 @@ class DeviceTexts(PromptedTexts):
 
     @property
     def starts(self) -> Sequence[int]:
-        return starts(len(self))
+        return range(0, len(self), WINDOW)
 
     def tokenize(self, start: int) -> DeviceWindow:
         """Tokenize a window and sort it."""
         assert self.bench is not None
         with self.bench.beside():
-            bodies = self.bench.lookup(self.prompted(start, end_of(start)))
+            bodies = self.bench.lookup(self.prompted(start, start + WINDOW))
             row = finish(bodies, self.tokenizer, self.bench.uncounted_id)
             check_row(row, max(bodies.max_id, self.tokenizer.single.max_id), self.vocab_size)
         self.note_cut(start, row.cut_rows)
@@ -71,26 +71,16 @@ class DevicePairs:
 
     @property
     def starts(self) -> Sequence[int]:
-        return starts(len(self))
+        return range(0, len(self), WINDOW)
 
     def tokenize(self, start: int) -> DeviceWindow:
         """Join the two texts of each pair of a window, and sort the pairs."""
         with self.bench.beside():
-            sides = torch.from_numpy(self.text_rows[start : end_of(start)]).to(self.bodies.ids_T.device)
+            sides = torch.from_numpy(self.text_rows[start : start + WINDOW]).to(self.bodies.ids_T.device)
             row = join(self.bodies, sides[:, 0], sides[:, 1], self.tokenizer, self.bench.uncounted_id)
             check_row(row, max(self.bodies.max_id, self.tokenizer.pair.max_id), self.vocab_size)
         self.is_cut[start : start + len(row.cut_rows)] = row.cut_rows
         return DeviceWindow(start, row)
-
-
-def starts(num_units: int) -> Sequence[int]:
-    """Return where windows begin."""
-    return [0, *range(FIRST_WINDOW, num_units, WINDOW)][: max(num_units, 0)]
-
-
-def end_of(start: int) -> int:
-    """Return where the window that begins at `start` ends."""
-    return start + WINDOW if start else FIRST_WINDOW
 
 
 def check_row(row: SortedRow, max_id: int, vocab_size: int) -> None:

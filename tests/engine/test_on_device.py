@@ -10,8 +10,8 @@ import torch
 
 from munjang import BiEncoder, CrossEncoder
 from munjang.engine import on_device
-from munjang.engine.on_device import DeviceTexts
 from munjang.errors import CheckpointError, InputError, TruncationWarning
+from munjang.text.device import SortedRow
 from tests.texts import HOSTILE, hostile, mixed
 
 TEXTS = [*mixed(60, longest=25), *HOSTILE[:25], *hostile(60), "one", "하나", "one"]
@@ -21,16 +21,17 @@ pytestmark = pytest.mark.filterwarnings("ignore::munjang.errors.TruncationWarnin
 
 @pytest.fixture
 def tokenizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Let a CPU tokenize like a GPU, in small windows; return the starts of those that it did."""
+    """Let a CPU tokenize like a GPU, in small windows; return the sizes of those that it did."""
     seen: list[int] = []
 
-    def noted(start: int) -> int:
-        seen.append(start)
-        return start + (on_device.WINDOW if start else on_device.FIRST_WINDOW)
+    real = on_device.check_row
 
-    monkeypatch.setattr(on_device, "end_of", noted)
+    def noted(row: SortedRow, max_id: int, vocab_size: int) -> None:
+        seen.append(len(row.lengths))
+        real(row, max_id, vocab_size)
+
+    monkeypatch.setattr(on_device, "check_row", noted)
     monkeypatch.setattr(on_device, "MIN_UNITS", 1)
-    monkeypatch.setattr(on_device, "FIRST_WINDOW", 20)
     monkeypatch.setattr(on_device, "WINDOW", 50)
     monkeypatch.setattr(on_device, "DEVICES_THAT_TOKENIZE", ())
     return seen
@@ -64,7 +65,7 @@ def test_encode(make: Callable[..., Path], family: str, tokenizes: list[int], mo
         assert type(found) is type(rows)
         for one, other in zip(found, rows, strict=True):
             assert np.abs(np.asarray(one, float) - np.asarray(other, float)).max(initial=0) <= TOLERANCE
-        assert sorted(tokenizes) == ([] if "long" in options else [0, 20, 70, 120])
+        assert sorted(tokenizes) == ([] if "long" in options else [len(set(TEXTS)) % 50, 50, 50])
 
 
 def test_iterators_and_threads(tiny_bert: Path, tokenizes: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,10 +121,3 @@ def test_values_that_are_no_numbers(tiny_bert: Path, tokenizes: list[int], monke
     word.weight.data[model.tokenizer(["fox"]).ids[1]] = float("nan")
     with pytest.raises(CheckpointError, match="for 2 of 41 rows"):
         model.encode(["the fox", "fox", *(f"the {row}" for row in range(39))])
-
-
-def test_windows_begin_small() -> None:
-    assert list(on_device.starts(3)) == [0]
-    assert list(on_device.starts(on_device.FIRST_WINDOW + 1)) == [0, on_device.FIRST_WINDOW]
-    assert on_device.end_of(0) == on_device.FIRST_WINDOW
-    assert DeviceTexts.max_ahead == 1

@@ -33,6 +33,7 @@ from munjang.text.lookup.unknown import SpanTokenizer, without_surrogates
 from munjang.types import Ids, Ints
 
 MAX_CHARACTERS_AT_ONCE = 1 << 18  # each takes 40 bytes and more on the way, better in the cache
+MAX_SPANS_AT_ONCE = 1 << 13  # unknown ones, tokenized together
 MAX_FEW_CHARACTERS = 1 << 13  # of a call that takes the dictionary
 MAX_FEW_TEXTS = 1 << 10
 
@@ -104,7 +105,9 @@ class SpanLookup:
             self.table = Table()  # full: readers keep the old one until they are done
         known, new = self.table, missing[np.sort(first)][: table.MAX_ENTRIES]  # words of one text are tokenized faster
         if len(new):
-            ids_of = self.tokenize(strings := strings_of(new))
+            strings, ids_of = strings_of(new), dict[str, bytes]()
+            for at in range(0, len(strings), MAX_SPANS_AT_ONCE):  # each takes a kilobyte in `tokenizers`
+                ids_of.update(self.tokenize(strings[at : at + MAX_SPANS_AT_ONCE]))
             ids = [ids_of.get(string) for string in strings]
             counts = np.array([NOT_KEPT if body is None else len(body) // 4 for body in ids])
             known.add(hashes_W[new], second_W[new], np.frombuffer(b"".join(filter(None, ids)), np.int32), counts)
