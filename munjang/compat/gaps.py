@@ -27,12 +27,12 @@ EXPORT = (
     "There is no other backend."
 )
 NETWORK = (
-    "There is no transformers model inside. model.facade.network is the network, which takes packed batches; "
-    "encode(texts, output_value='token_embeddings') returns token vectors."
+    "There is no transformers model inside: model[0].auto_model is our network under that name, "
+    "model(model.preprocess(texts)) gives its features, encode(texts, output_value='token_embeddings') token vectors."
 )
 MODULES = (
-    "A model is loaded whole, from a folder or a Hub name. munjang.BiEncoder.load(path, pooling=...) replaces the "
-    "pooling of any encoder, munjang.CrossEncoder.create(path, num_labels=...) adds a new head."
+    "Build models from Transformer, Pooling, Dense, Normalize, LayerNorm, Dropout and StaticEmbedding of "
+    "munjang.compat.modules; munjang.BiEncoder.load(path, pooling=...) replaces the pooling of any encoder."
 )
 TOKENS = (
     "Add them with transformers to a copy of the folder (tokenizer.add_tokens, model.resize_token_embeddings, "

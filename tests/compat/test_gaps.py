@@ -2,7 +2,9 @@
 
 import importlib
 import inspect
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -150,3 +152,24 @@ def test_models_name_the_way(both: Both, both_scorers: Both) -> None:
             call()
         assert way in str(caught.value)
     assert not hasattr(ours, "add_adapter")
+
+
+def test_every_replacement_is_there() -> None:
+    """What the errors name can be imported, and the commands and documents exist."""
+    from munjang.cli import VERBS
+
+    ways = {*gaps.WAY_OF_NAME.values(), *gaps.WAY_OF_ATTRIBUTE.values(), gaps.MODULES, gaps.TOKENS, gaps.HEADS}
+    ways |= {gaps.STATIC, gaps.NETWORK}
+    named = {found for way in ways for found in re.findall(r"\bmunjang(?:\.\w+)+", way)}
+    assert len(named) >= 8
+    for path in named:
+        found: Any = munjang
+        for at, part in enumerate(path.split(".")[1:], 2):
+            try:
+                found = getattr(found, part)
+            except AttributeError:
+                found = importlib.import_module(".".join(path.split(".")[:at]))
+    for way in ways:
+        assert set(re.findall(r"`munjang (\w+)", way)) <= set(VERBS)
+        for document in re.findall(r"docs/[\w/.-]+\.md", way):
+            assert (Path(munjang.__file__).parents[1] / document).is_file()
