@@ -41,6 +41,8 @@ LAZY = {
     "CrossEncoderTrainingArguments": "training.arguments",
     "DefaultBatchSampler": "training.samplers",
     "MultiDatasetDefaultBatchSampler": "training.samplers",
+    "CrossEncoderModelCardData": "card",
+    "SentenceTransformerModelCardData": "card",
     "InputExample": "examples",
     "SentencesDataset": "examples",
 }

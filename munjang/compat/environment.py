@@ -1,15 +1,20 @@
 """Small helpers of sentence-transformers' util: installed packages, process rank, class names, logging."""
 
 import logging
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, metadata
 from inspect import isclass
+from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import torch.distributed
+
+from munjang.errors import InputError
 
 
 def check_package_availability(package_name: str, owner: str) -> bool:
@@ -86,3 +91,14 @@ class LoggingHandler(logging.StreamHandler[Any]):
     def __init__(self, level: int = logging.NOTSET) -> None:
         super().__init__(sys.stdout)
         self.setLevel(level)
+
+
+def http_get(url: str, path: str) -> None:
+    """Download a file; what is there under another name until all of it has come."""
+    partial = Path(f"{path}_part")
+    partial.parent.mkdir(parents=True, exist_ok=True)
+    if not url.startswith(("http://", "https://")):
+        raise InputError(f"{url} is not an address of the web.")
+    with urlopen(url) as answer, partial.open("wb") as file:
+        shutil.copyfileobj(answer, file)
+    partial.replace(path)

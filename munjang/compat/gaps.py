@@ -50,7 +50,7 @@ NAMES = {
         check_teacher_targets disable_datasets_caching DenoisingAutoEncoderLoss ContrastiveTensionLoss
         ContrastiveTensionLossInBatchNegatives ContrastiveTensionDataLoader GlobalOrthogonalRegularizationLoss""",
     NEGATIVES: "mine_hard_negatives resolve_ids hard_negatives",
-    EVALUATION: "append_to_last_row NanoBEIREvaluator CrossEncoderNanoBEIREvaluator MSEEvaluatorFromDataFrame",
+    EVALUATION: "append_to_last_row MSEEvaluatorFromDataFrame",
     SPARSE: """sparse_encoder SparseEncoder SparseEncoderTrainer SparseEncoderTrainingArguments
         SparseEncoderModelCardData compute_count_vector select_max_active_dims to_scipy_coo""",
     MULTI_VECTOR: """multi_vector_encoder MultiVectorEncoder MultiVectorEncoderTrainer
@@ -60,7 +60,7 @@ NAMES = {
         export_static_quantized_openvino_model""",
     UPLOAD: "save_to_hub_args_decorator",
     ENGINES: "semantic_search_faiss semantic_search_usearch",
-    INTERNAL: """check_version_requirements is_sentence_transformer_model load_dir_path load_file_path http_get
+    INTERNAL: """check_version_requirements is_sentence_transformer_model load_dir_path load_file_path
         disabled_tqdm install_logger similarity_fct_name import_module_class ORIGINAL_TRANSFORMER_MODELS""",
 }
 ATTRIBUTES = {

@@ -10,6 +10,7 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec, spec_from_loader
 from types import ModuleType
+from typing import Any
 
 PACKAGE = "munjang.compat"
 # A file of ours: the paths of sentence-transformers that it stands for, of any version
@@ -41,7 +42,7 @@ FILES = {
     "training.cross": "cross_encoder.trainer",
     "training.fit": "fit_mixin sentence_transformer.fit_mixin cross_encoder.fit_mixin",
     "examples": "readers readers.InputExample datasets sentence_transformer.readers sentence_transformer.datasets",
-    "environment": "util.environment util.distributed util.misc util.logging LoggingHandler",
+    "environment": "util.file_io util.environment util.distributed util.misc util.logging LoggingHandler",
     "util": "util.tensor",
 }
 FILE_OF_PATH = {path: name for name, paths in FILES.items() for path in paths.split()}
@@ -53,6 +54,13 @@ class Package(ModuleType):
     def __setattr__(self, name: str, value: object) -> None:
         if not (isinstance(value, ModuleType) and isinstance(self.__dict__.get(name), type)):
             super().__setattr__(name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a name that their package of this path has too, such as its trainer."""
+        lazy = sys.modules[PACKAGE].__dict__.get("LAZY", {})
+        if name in lazy and self.__name__ != PACKAGE:
+            return getattr(import_module(f"{PACKAGE}.{lazy[name]}"), name)
+        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
 
 
 class Finder(MetaPathFinder, Loader):

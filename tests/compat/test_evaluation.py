@@ -97,3 +97,28 @@ def test_several_and_a_teacher(both):
     found = ours.SequentialEvaluator([first, ours.TranslationEvaluator(A, B)], main_score_function=sum)(mine)
     expected = theirs.SequentialEvaluator([wanted, theirs.TranslationEvaluator(A, B)], main_score_function=sum)(other)
     assert found == pytest.approx(expected, abs=1e-4)
+
+
+def nano(path, subset, split):
+    """Stand for the Hub: two of the datasets, six texts each."""
+    from datasets import Dataset
+
+    assert split in ("NanoMSMARCO", "NanoNQ")
+    ids, texts = (IDS, B) if subset == "corpus" else (["q0", "q1"], A[:2])
+    rows = {
+        "qrels": {"query-id": ["q0", "q1", "q1"], "corpus-id": ["d0", "d1", "d3"]},
+        "bm25": {"query-id": ["q0", "q1"], "corpus-ids": [IDS[:4], IDS[::-1]]},
+    }
+    return Dataset.from_dict(rows.get(subset) or {"_id": ids, "text": texts})
+
+
+@pytest.mark.parametrize("name", ["NanoBEIREvaluator", "CrossEncoderNanoBEIREvaluator"])
+def test_nano_beir_is_theirs(both, both_scorers, name, monkeypatch, tmp_path):
+    datasets = pytest.importorskip("datasets", reason="pip install 'munjang[datasets]'")
+    monkeypatch.setattr(datasets, "load_dataset", nano)
+    is_cross = name.startswith("Cross")
+    packages, models = ((ours, their_pairs), both_scorers(1)) if is_cross else ((ours, theirs), both("bert"))
+    options = {"dataset_names": ["msmarco", "nq"], **({"rerank_k": 3} if is_cross else {"query_prompts": "q: "})}
+    compared(packages, models, name, options, tmp_path)
+    with pytest.raises(ValueError, match="are not valid NanoBEIR datasets"):
+        getattr(ours, name)(dataset_names=["nothing"])

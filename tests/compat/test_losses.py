@@ -95,7 +95,7 @@ def still(model):
 def curve(model, loss, batches, num_steps):
     """Return the losses of some steps of plain gradient descent."""
     found = []
-    optimizer = torch.optim.SGD(loss.parameters(), lr=0.01)
+    optimizer = torch.optim.SGD(loss.parameters(), lr=1e-3)
     for step in range(num_steps):
         optimizer.zero_grad()
         torch.manual_seed(step)  # of negatives that are drawn

@@ -9,6 +9,7 @@ from munjang.compat.evaluation.cross import (
     CrossEncoderCorrelationEvaluator,
     CrossEncoderRerankingEvaluator,
 )
+from munjang.compat.evaluation.nano import CrossEncoderNanoBEIREvaluator, NanoBEIREvaluator
 from munjang.compat.evaluation.pairs import (
     EmbeddingSimilarityEvaluator,
     LabelAccuracyEvaluator,
@@ -29,11 +30,13 @@ __all__ = [
     "BinaryClassificationEvaluator",
     "CrossEncoderClassificationEvaluator",
     "CrossEncoderCorrelationEvaluator",
+    "CrossEncoderNanoBEIREvaluator",
     "CrossEncoderRerankingEvaluator",
     "EmbeddingSimilarityEvaluator",
     "InformationRetrievalEvaluator",
     "LabelAccuracyEvaluator",
     "MSEEvaluator",
+    "NanoBEIREvaluator",
     "ParaphraseMiningEvaluator",
     "RerankingEvaluator",
     "SentenceEvaluator",
