@@ -28,7 +28,7 @@ def worst() -> dict[str, tuple[str, Any]]:
             "/documents",
             {"documents": [{"text": WORDS[n:][:95_000]} for n in range(18)]},
         ),
-        "a query of 9,900 characters": ("/search", {"query": WORDS[:9900], "k": 1000, "candidates": 1000}),
+        "a query of 3,900 characters": ("/search", {"query": WORDS[:3900], "k": 1000, "candidates": 1000}),
         "a filter of 700 tests": ("/search", {"query": "a", "k": 1000, "where": " or ".join(["year = 1"] * 700)}),
         "20 long texts, token by token": ("/embed_all", {"inputs": [WORDS[:90_000]] * 20}),
         "20 long texts to tokenize": ("/tokenize", {"inputs": [WORDS[:90_000]] * 20}),

@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any
 
 from attack.pulse import Pulse
-from attack.serving import Answer, ask, exchange, health, served
+from attack.serving import LOST, Answer, ask, exchange, health, served
 from attack.verdict import Verdict
 
 MAX_HEALTH_S = 0.5  # on two busy cores, while a body of 2 MB is refused
@@ -82,7 +82,9 @@ async def _malformed(port: int, verdict: Verdict) -> None:
     for name, request in raw.items():
         answer = await exchange(port, request, 20)
         statuses[name] = answer.status
-        verdict.expect(answer.status in (400, 408, 413, 415, 422, 431), f"{name}: {answer.status}")
+        is_refused = answer.status in (400, 408, 413, 415, 422, 431)
+        # a megabyte that nobody reads: the connection may end before the answer is through
+        verdict.expect(is_refused or (answer.status == LOST and len(request) > 10**6), f"{name}: {answer.status}")
     contents: list[Any] = [b"", b"{", b"\xff\xfe", b"nul", b'"a"', b"[]", b"0", b'{"inputs":"\\ud800"}', b"NaN"]
     for path in ("/embed", "/v1/embeddings", "/v2/rerank", "/search", "/documents", "/similarities"):
         for content in contents:

@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import random
 import signal
+import sys
 import tempfile
 import time
 import traceback
@@ -33,6 +34,7 @@ def run(options: argparse.Namespace) -> Verdict:
         for name, kind in OPERATIONS.items():
             for engine in ("LanceDB", "PostgreSQL") if name in ON_ENGINES else ("folder",):
                 _attack(f"{name}, {engine}", kind, engine, models, number, draws, verdict)
+                print(f"  {name}, {engine}: {verdict.counts[f'{name}, {engine}']}", file=sys.stderr, flush=True)
     verdict.counts["kills"] = sum(each["kills"] for each in verdict.counts.values())
     return verdict
 

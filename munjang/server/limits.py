@@ -77,7 +77,7 @@ class RequestLimits:
 
     max_texts: int = 2048  # of a request
     max_text_chars: int = 100_000  # of each text; or token ids
-    max_query_chars: int = 10_000  # of a search: its words are looked for one by one
+    max_query_chars: int = 4_000  # of a search: its words are looked for one by one
     max_tokens: int = 524_288  # of a request, as the model reads them
     max_numbers: int = 8_388_608  # of an answer
     max_fields: int = 256  # of a body, a document or its metadata
