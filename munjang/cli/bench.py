@@ -2,6 +2,7 @@
 
 munjang bench
 munjang bench --model path/to/model
+munjang bench --model path/to/model --dtypes float32 --padded
 munjang bench --model path/to/model --texts reviews.txt.xz --count 2000 --json
 munjang bench plan --sentences 1e9 --tokens 27 --gpus 8      bytes, hours and money, from recorded figures
 """
@@ -53,6 +54,7 @@ class Options:
     dtypes: tuple[str, ...] = option(
         f"dtypes to measure (default: those of {', '.join(DTYPES)} that work here)", default=(), metavar="DTYPE"
     )
+    padded: bool = option("also encode in padded batches of 32, as others do, to see what padding costs", default=False)
     device: str | None = option("cpu, cuda, cuda:1, mps (default: the best available)", default=None)
     threads: int | None = option("CPU threads (default: all cores)", default=None)
     sentences: float | None = option("plan: number of sentences (default: 1e9)", default=None)
@@ -121,6 +123,7 @@ def measure(options: Options, texts: list[str]) -> dict[str, Any]:
         }
         for name, model in models.items()
     }
+    padded = _padded(first, texts, options.rounds) if options.padded else {}
     return {
         "model": options.model or first.model.folder.name,
         "machine": processor(first.device),
@@ -131,7 +134,16 @@ def measure(options: Options, texts: list[str]) -> dict[str, Any]:
         "tokenizer_texts_per_s": round(len(texts) / tokenizing.median),
         "dtypes": computed,
         "skipped": skipped,
-    }
+    } | padded
+
+
+def _padded(model: "BiEncoder", texts: list[str], rounds: int) -> dict[str, Any]:
+    """Time ways to batch with the first dtype, in turns: padded as texts come, padded by length, packed."""
+    from munjang.engine.measure import take_turns
+    from munjang.paper.speed import ways
+
+    timings = take_turns(ways(model, texts), rounds)
+    return {"batches": {name: round(len(texts) / timing.median, 1) for name, timing in timings.items()}}
 
 
 def _models(options: Options) -> tuple[dict[str, "BiEncoder"], dict[str, str]]:
@@ -205,5 +217,7 @@ def describe(record: dict[str, Any]) -> list[str]:
         rates = f"{row['texts_per_s']:>10,.0f} {row['best_texts_per_s']:>10,.0f} {row['one_text_ms']:>7.2f} ms"
         lines.append(f"{name:10} {rates}  {cosine['min']:.6f} {cosine['mean']:.6f}")
     lines.append(f"{'tokenizer':10} {record['tokenizer_texts_per_s']:>10,.0f}")
+    names = {"plain": "padded", "smart": "padded, by length", "packed": "packed (ours)"}
+    lines.extend(f"{names[name]:17} {rate:>10,.0f} texts/s" for name, rate in record.get("batches", {}).items())
     lines.extend(f"not {name}: {why}" for name, why in record["skipped"].items())
     return lines

@@ -30,6 +30,13 @@ def test_texts_of_a_file(tmp_path: Path, tiny_bert: Path, capsys: pytest.Capture
     assert [line.split()[0] for line in shown[4:]] == ["float32", "tokenizer"]
 
 
+def test_padded_batches_are_timed_beside_packed_ones(tiny_bert: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--count", "40", "--rounds", "1", "--dtypes", "float32", "--padded"]
+    assert main(["bench", "--model", str(tiny_bert), *arguments]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert [line.split("  ")[0] for line in shown[6:]] == ["padded", "padded, by length", "packed (ours)"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
