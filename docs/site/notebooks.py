@@ -81,13 +81,14 @@ def run(path: Path) -> dict[str, Any]:
     if done.returncode:
         raise RuntimeError(f"{path.name} failed:\n{done.stderr[-3000:]}")
     seconds = time.perf_counter() - started
-    outputs = json.loads(done.stdout.splitlines()[-1])
+    ended = json.loads(done.stdout.splitlines()[-1])
     return {
         "code": digest(path),
         "date": date.today().isoformat(),
         "machine": f"{THREADS} threads of {processor()}",
         "seconds": round(seconds),
-        "cells": outputs,
+        "cpu_seconds": round(ended["cpu_seconds"]),
+        "cells": ended["cells"],
     }
 
 
@@ -129,7 +130,8 @@ def convert(path: Path, target: Path) -> None:
 def main() -> int:
     """Run notebooks and write their outputs."""
     if sys.argv[1:2] == ["--child"]:
-        print("\n" + json.dumps(run_cells(Path(sys.argv[2])), ensure_ascii=False))
+        outputs = run_cells(Path(sys.argv[2]))
+        print("\n" + json.dumps({"cells": outputs, "cpu_seconds": time.process_time()}, ensure_ascii=False))
         return 0
     for path in sorted(NOTEBOOKS.glob("*.py")):
         if sys.argv[1:] and path.stem not in sys.argv[1:]:

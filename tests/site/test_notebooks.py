@@ -41,7 +41,7 @@ def test_pictures_are_as_drawn(name: str) -> None:
 def test_notebook_runs(name: str) -> None:
     record = notebooks.run(notebooks.NOTEBOOKS / f"{name}.py")
     kept = notebooks.record_of(name)["cells"]
-    assert record["seconds"] < notebooks.MAX_SECONDS
+    assert record["cpu_seconds"] < notebooks.MAX_SECONDS  # not of the clock, as other work may run beside it
     assert list(record["cells"]) == list(kept)
     assert [bool(cell["text"].strip()) for cell in record["cells"].values()] == [
         bool(cell["text"].strip()) for cell in kept.values()
