@@ -15,10 +15,10 @@ from tests.texts import mixed
 pytest.importorskip("langchain_core", reason="langchain-core is not installed: pip install 'munjang[langchain]'")
 
 from langchain_core.documents import BaseDocumentCompressor, Document
-from langchain_core.embeddings import Embeddings
-from langchain_core.vectorstores import InMemoryVectorStore
+from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
+from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
-from munjang.compat.langchain import MunjangEmbeddings, MunjangReranker
+from munjang.compat.langchain import MunjangEmbeddings, MunjangReranker, MunjangVectorStore
 
 TEXTS = [text for text in mixed(30, longest=12) if text.strip()]
 
@@ -69,3 +69,34 @@ def test_from_a_folder(tiny_bert: Path) -> None:
     assert len(MunjangEmbeddings(tiny_bert).embed_query("fox")) == 32
     with pytest.raises(InputError, match="leave output='torch' out"):
         MunjangEmbeddings(tiny_bert, output="torch")
+
+
+def test_an_index_is_a_vector_store(model: BiEncoder) -> None:
+    """What LangChain's own contract asks of a store: add, replace, get, delete, search, retrieve, in both forms."""
+    texts = ["foo", "bar", "baz"]
+    store = MunjangVectorStore.from_texts(
+        texts, MunjangEmbeddings(model), [{"n": n} for n in range(3)], ids=["1", "2", "3"]
+    )
+    assert isinstance(store, VectorStore)
+    found = store.similarity_search("bar", k=1)
+    assert found == [Document(page_content="bar", metadata={"n": 1}, id="2")]
+    assert len(store.similarity_search("foo", k=2)) == 2
+    assert store.similarity_search("foo", k=3, where="n == 2")[0].id == "3"
+    added = store.add_documents([Document(page_content="new", id="2"), Document(page_content="more")])
+    assert added[0] == "2"
+    assert [document.page_content for document in store.get_by_ids(["2", added[1], "nothing"])] == ["new", "more"]
+    scored = store.similarity_search_with_score("more", k=4)
+    assert [score for _, score in scored] == sorted((score for _, score in scored), reverse=True)
+    vector = MunjangEmbeddings(model).embed_documents(["baz"])[0]
+    assert store.similarity_search_by_vector(vector, k=1)[0].id == "3"
+    assert store.delete(["1", "nothing"])
+    assert store.get_by_ids(["1"]) == []
+    retriever = store.as_retriever(search_kwargs={"k": 2})
+    assert retriever.invoke("baz")[0].page_content == "baz"
+    assert asyncio.run(retriever.ainvoke("baz")) == retriever.invoke("baz")
+    assert asyncio.run(store.aadd_texts([])) == []
+    assert isinstance(store.embeddings, MunjangEmbeddings)
+    with pytest.raises(InputError, match="Give the ids"):
+        store.delete()
+    with pytest.raises(InputError, match="needs MunjangEmbeddings"):
+        MunjangVectorStore.from_texts(["x"], DeterministicFakeEmbedding(size=3))
