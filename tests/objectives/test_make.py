@@ -42,7 +42,7 @@ def test_unknown_names() -> None:
         make("classification", FACTS, width=3)
     with refused("regression has no options; 'scale' was given."):
         make("regression", FACTS, scale=3)
-    with refused("Unknown wrapper 'matrix'; choose from adaptive_layers, matryoshka."):
+    with refused("Unknown wrapper 'matrix'; choose from adaptive_layers, flops, matryoshka."):
         wrap("matrix", make("in_batch", {}), FACTS)
 
 
