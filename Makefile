@@ -8,7 +8,7 @@ MODELS ?= $(MUNJANG_MODELS)
 DATA ?= $(MUNJANG_DATA)
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: install check style fix test test-full attack bench bench-peers browser clients compat-check demo docs schemathesis audit licences hashes
+.PHONY: install check style fix test test-full attack bench bench-peers browser clients compat-check demo docs schemathesis audit licences hashes image
 
 install: $(VENV)/dev
 
@@ -76,6 +76,12 @@ bench: $(VENV)/dev $(if $(PEERS),bench-peers)
 compat-check: $(VENV)/dev
 	@$(INSTALL) datasets
 	$(BIN)/python -m benchmarks.incumbent $(if $(CHECKOUT),--checkout $(CHECKOUT)) $(ARGS)
+
+# The image of the server, where docker can be had; make image TORCH_INDEX=address of torch's CPU builds
+image:
+	@if docker info >/dev/null 2>&1; then \
+		docker build -t munjang -f deploy/Dockerfile --build-arg TORCH_INDEX="$(TORCH_INDEX)" .; \
+	else echo "No docker here: the image is not built"; fi
 
 # Each peer in a venv of its own, as they ask for versions that clash; which ones and why: benchmarks/peers/*.txt
 bench-peers: $(patsubst benchmarks/peers/%.txt,.venv-peers/%/done,$(wildcard benchmarks/peers/*.txt))

@@ -32,7 +32,7 @@ def run(*command: str) -> str:
 
 def test_ci_runs_the_readme_test_command() -> None:
     lines = [line for line in read(".ci/run").splitlines() if line and not line.startswith(("#", "set ", "cd "))]
-    assert lines == ["make test"]
+    assert lines == ["make test", "make image"]
     assert re.search(r"^make test\b", read("README.md"), re.MULTILINE)
     assert (ROOT / ".ci/run").stat().st_mode & 0o111
 
