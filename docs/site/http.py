@@ -50,7 +50,8 @@ def section(document: dict[str, Any], path: str, method: str, route: dict[str, A
             lines.append(f"| `{each['name']}` | {each['in']} | {kind} | {shown(default)} |")
         parts.append("\n".join(lines))
     for content in route.get("requestBody", {}).get("content", {}).values():
-        parts += body(document, content["schema"])
+        if "schema" in content:  # a route of another protocol, such as MCP, describes no body
+            parts += body(document, content["schema"])
     return parts
 
 
