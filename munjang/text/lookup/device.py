@@ -24,7 +24,8 @@ from munjang.text.lookup.table import OTHER, UNKNOWN, Table
 from munjang.text.lookup.unknown import without_surrogates
 from munjang.types import Array, Ids, Ints
 
-MAX_CHARACTERS_AT_ONCE = 1 << 22  # each takes about 100 bytes of the device on the way
+MAX_CHARACTERS_AT_ONCE = 1 << 22  # each takes about 100 bytes of the device on the way; fewer if it has not as many
+MIN_CHARACTERS_AT_ONCE = 1 << 16
 MAX_TEXT_CHARACTERS = 1 << 18  # longer texts take the host's path
 MAX_ROUNDS = 3  # a table that starts again from nothing meanwhile costs one more
 
@@ -107,7 +108,7 @@ class DeviceLookup:
 
     def __init__(self, lookup: SpanLookup, device: torch.device) -> None:
         self.lookup, self.device, self.lock = lookup, device, threading.Lock()
-        self.mirror = Mirror(lookup.table, device)
+        self.mirror, self.max_characters = Mirror(lookup.table, device), MAX_CHARACTERS_AT_ONCE
         self.kinds = torch.zeros(0x110000, dtype=torch.uint8, device=device)
         self.values_2V = torch.zeros(2, 0, dtype=torch.int64, device=device)  # of both keys, for every character
         self.powers_2P = torch.stack([_upload(_powers(key), device) for key in keys()])
@@ -118,14 +119,22 @@ class DeviceLookup:
     @torch.inference_mode()
     def __call__(self, texts: Sequence[str]) -> Bodies:
         """Return the ids of texts, the ones that `tokenizers` gives."""
-        sizes_B = np.fromiter(map(len, texts), np.int64, len(texts))
         with self.lock:
-            if int(sizes_B.sum()) <= MAX_CHARACTERS_AT_ONCE:
-                return self._look_up(texts, sizes_B)
-            edges = np.cumsum([0, *map(len, parts_of := list(groups(texts, MAX_CHARACTERS_AT_ONCE)))])
-            parts = [
-                self._look_up(part, sizes_B[at : at + len(part)]) for at, part in zip(edges, parts_of, strict=False)
-            ]
+            while self.max_characters > MIN_CHARACTERS_AT_ONCE:
+                try:
+                    return self._in_groups(texts)
+                except torch.OutOfMemoryError:
+                    self.max_characters //= 4
+                torch.cuda.empty_cache()  # outside the handler: the traceback would keep tensors alive
+            return self._in_groups(texts)
+
+    def _in_groups(self, texts: Sequence[str]) -> Bodies:
+        sizes_B = np.fromiter(map(len, texts), np.int64, len(texts))
+        if int(sizes_B.sum()) <= self.max_characters:
+            return self._look_up(texts, sizes_B)
+        parts_of = list(groups(texts, self.max_characters))
+        edges = np.cumsum([0, *map(len, parts_of)])
+        parts = [self._look_up(part, sizes_B[at : at + len(part)]) for at, part in zip(edges, parts_of, strict=False)]
         first = torch.zeros(1, dtype=torch.int64, device=self.device)
         offsets = np.cumsum([0, *(part.num_tokens for part in parts)]).tolist()
         starts = [part.starts_B[1:] + offset for part, offset in zip(parts, offsets, strict=False)]

@@ -72,6 +72,24 @@ def test_groups_of_texts(rust: RustTokenizer, monkeypatch: pytest.MonkeyPatch) -
     assert_same(lookup_of(rust), TEXTS)
 
 
+def test_a_device_without_memory(rust: RustTokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fewer characters at once, until it has enough; and an error if it never has."""
+    lookup, texts, most = lookup_of(rust), mixed(40, longest=25), 300_000
+    look_up = lookup._look_up
+
+    def within(given: list[str], sizes_B: np.ndarray) -> Bodies:
+        if lookup.max_characters > most:
+            raise torch.OutOfMemoryError("none left")
+        return look_up(given, sizes_B)
+
+    monkeypatch.setattr(lookup, "_look_up", within)
+    assert_same(lookup, texts)
+    assert 1 << 16 < lookup.max_characters <= most
+    most = 0
+    with pytest.raises(torch.OutOfMemoryError):
+        lookup(texts)
+
+
 def test_a_table_that_is_full(rust: RustTokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
     """The copy follows when the table starts again; spans for which there is no room go whole."""
     monkeypatch.setattr(table, "MAX_ENTRIES", 64)
