@@ -222,7 +222,8 @@ def _score(table: Table, line: Line, key: str, records: Sequence[dict[str, Any]]
 
 
 def _circumstances(result: Result) -> list[str]:
-    config, rows = result.config, ", ".join(f"{name} {count:,}" for name, count in result.train_rows.items())
+    config = result.config
+    rows = ", ".join(f"{name} {count:,}" for name, count in result.train_rows.items())
     seeds = ", ".join(map(str, config.seeds))
     dates = " to ".join(dict.fromkeys(result.dates))
     return [
@@ -243,7 +244,7 @@ def _speed_lines(speed: dict[str, Any]) -> list[str]:
         for name, rate in speed["sentences_per_s"].items()
     ]
     for kind, title in (("bi", "bi-encoder"), ("cross", "cross-encoder")):
-        seconds = f"{speed['most_similar_of_10000_s'][kind]:,.0f} s"
+        seconds = f"{speed['most_similar_of_10000_s'][kind]:,.1f} s"
         lines.append(_joined([f"most similar pair of 10,000, {title}", seconds, f"{PAIR_SECONDS[kind]:,.0f} s (V100)"]))
     facts = f"{speed['texts']:,} sentences of {speed['tokens_per_text']} tokens, {speed['dtype']}; {speed['note']}."
     return [*lines, "", facts]
