@@ -1,0 +1,168 @@
+"""Stage 1: questions with the passages that answer them, from every source, and a part kept back to choose settings on.
+
+WORK/pairs/<source>.tsv has the training rows, WORK/dev/<source>/ a retrieval set of held-out questions among all
+passages of their source. Nothing of the sets that figures are reported on is in either.
+"""
+
+import hashlib
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TypeAlias
+
+from benchmarks.korean_pages import build
+from munjang.data.nli import triplets_of
+from munjang.data.reading import drop_overlap, read_examples
+from munjang.data.writing import write_table
+from munjang.text.sentences import split
+from recipes.ko_en_small.asked import asked
+from recipes.ko_en_small.data import file, headings_of, questions, read_table, reported
+from recipes.ko_en_small.gathered import gathered
+from recipes.ko_en_small.wiki import wiki
+
+Pair: TypeAlias = tuple[str, str]
+Read: TypeAlias = Callable[[Path], Iterator[Pair]]  # from the data folder
+MAX_QUERY, MAX_PASSAGE = 400, 1200  # characters
+NUM_DEV = 200  # questions of a source, at most
+MAX_DEV_CORPUS = 5000
+SEED = 29
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where pairs come from, how many of them train, and whether some are kept back."""
+
+    read: Read
+    max_rows: int
+    has_dev: bool = False
+
+
+def _columns(name: str, query: str, passage: str) -> Read:
+    def read(data: Path) -> Iterator[Pair]:
+        table = read_table(file(data, name), (query, passage))
+        yield from zip(table[query], table[passage], strict=True)
+
+    return read
+
+
+def _made(make: Callable[[Path, Path], None]) -> Read:
+    """Questions that nobody asked, made from sentences of their passages."""
+
+    def read(data: Path) -> Iterator[Pair]:
+        with TemporaryDirectory() as folder:
+            make(data, Path(folder) / "made.tsv")
+            table = read_table(Path(folder) / "made.tsv", ("query", "passage"))
+        yield from zip(table["query"], table["passage"], strict=True)
+
+    return read
+
+
+def precedents(data: Path) -> Iterator[Pair]:
+    """Questions of law with their holdings, but none of the pages that results are reported on."""
+    pages = build(data)
+    measured = {*pages.corpus.values(), *pages.queries.values()}
+    yield from (
+        pair for pair in _columns("qa/korean-precedents", "question", "passage")(data) if not measured & {*pair}
+    )
+
+
+def _entailed(name: str) -> Read:
+    """What follows from a sentence asks for it: other words, the same content."""
+
+    def read(data: Path) -> Iterator[Pair]:
+        nli = drop_overlap(read_examples(file(data, name), target="labels"), reported(data))
+        follows = triplets_of(nli)
+        yield from zip(follows.texts[1], follows.texts[0], strict=True)
+
+    return read
+
+
+def _duplicates(title: str) -> Read:
+    def read(data: Path) -> Iterator[Pair]:
+        pairs = next(each for each in questions(data) if each.name == title)
+        yield from zip(*pairs.texts, strict=True)
+
+    return read
+
+
+def _answers(data: Path) -> Iterator[Pair]:
+    """Sentences that answer a question of WikiQA."""
+    pairs = questions(data)[-1]
+    yield from zip(*pairs.texts, strict=True)
+
+
+def _headings(data: Path) -> Iterator[Pair]:
+    """Headings of documentation with the text below them, each in either language."""
+    pairs = drop_overlap(headings_of(data, SEED), reported(data))
+    yield from zip(*pairs.texts, strict=True)
+
+
+def _sentences_of_abstracts(data: Path) -> Iterator[Pair]:
+    """Sentences of abstracts with the rest of the abstract; none of those whose title is held out."""
+    choice = random.Random(SEED)
+    for name in ("qa/arxiv", "qa/scitldr"):
+        for title, abstract in _columns(name, "query", "passage")(data):
+            parts = split(abstract)
+            if is_held(title) or len(parts) < 4:
+                continue
+            for at in choice.sample(range(len(parts)), 2):
+                yield parts[at], " ".join(part for place, part in enumerate(parts) if place != at)
+
+
+SOURCES = {
+    "precedents": Source(precedents, 14_000, has_dev=True),
+    "boolq": Source(_columns("qa/korean-boolq", "question", "passage"), 4000, has_dev=True),
+    "wiki": Source(_made(wiki), 16_000, has_dev=True),
+    "asked": Source(_made(asked), 8000),
+    "gathered": Source(_made(gathered), 8000),
+    "headings": Source(_headings, 3000),
+    "medquad": Source(_columns("qa/medquad", "question", "answer"), 10_000, has_dev=True),
+    "wikiqa": Source(_answers, 2000, has_dev=True),
+    "arxiv": Source(_columns("qa/arxiv", "query", "passage"), 3000, has_dev=True),
+    "scitldr": Source(_columns("qa/scitldr", "query", "passage"), 2000, has_dev=True),
+    "abstracts": Source(_sentences_of_abstracts, 8000),
+    "snli": Source(_entailed("nli/snli-train"), 10_000),
+    "klue-nli": Source(_entailed("nli/klue-nli-train"), 6000),
+    "quora": Source(_duplicates("Quora"), 3000),
+    "korean-questions": Source(_duplicates("Korean questions"), 2000),
+}
+
+
+def collect(data: Path, work: Path) -> None:
+    """Write the training pairs and the dev set of every source."""
+    (work / "pairs").mkdir(parents=True, exist_ok=True)
+    for name, source in SOURCES.items():
+        cut = ((_cut(query, MAX_QUERY), _cut(passage, MAX_PASSAGE)) for query, passage in source.read(data))
+        pairs = list(dict.fromkeys(pair for pair in cut if all(pair)))
+        random.Random(SEED).shuffle(pairs)
+        held = [pair for pair in pairs if source.has_dev and is_held(pair[0])]
+        train = [pair for pair in pairs if not (source.has_dev and is_held(pair[0]))][: source.max_rows]
+        columns = list(zip(*train, strict=True))
+        write_table(work / f"pairs/{name}.tsv", {"query": columns[0], "passage": columns[1]})
+        if held:
+            _write_dev(work / "dev" / name, held, train)
+        print(f"{name}: {len(train):,} pairs, {min(len(held), NUM_DEV):,} held-out questions", flush=True)
+
+
+def is_held(query: str) -> bool:
+    """Tell whether a question belongs to the dev sets; the same in every run."""
+    return hashlib.blake2b(query.encode(), digest_size=1).digest()[0] < 12  # of 256
+
+
+def _write_dev(folder: Path, held: list[Pair], train: list[Pair]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    queries = list(dict.fromkeys(query for query, _ in held))[:NUM_DEV]
+    judged = [pair for pair in held if pair[0] in set(queries)]
+    passages = list(dict.fromkeys([passage for _, passage in judged + train]))[:MAX_DEV_CORPUS]
+    number_of = {text: str(at) for at, text in enumerate(passages)}
+    write_table(folder / "corpus.tsv", {"id": list(number_of.values()), "text": passages})
+    write_table(folder / "queries.tsv", {"id": [f"q{at}" for at in range(len(queries))], "text": queries})
+    ids = [(f"q{queries.index(query)}", number_of[passage]) for query, passage in judged]
+    columns = {"query-id": [query for query, _ in ids], "corpus-id": [number for _, number in ids]}
+    write_table(folder / "qrels.tsv", {**columns, "score": [1] * len(ids)})
+
+
+def _cut(text: str, limit: int) -> str:
+    return " ".join(text[:limit].split())
