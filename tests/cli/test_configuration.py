@@ -72,7 +72,7 @@ def test_a_wrong_table(file: Path) -> None:
 
 
 def test_tables_are_of_verbs() -> None:
-    assert set(VERBS) == FILES
+    assert set(VERBS) <= FILES
 
 
 @pytest.mark.parametrize("verb", VERBS)
