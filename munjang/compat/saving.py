@@ -10,7 +10,7 @@ from typing import Any
 from torch import nn
 
 from munjang.compat.environment import fullname
-from munjang.errors import InputError, MissingExtra
+from munjang.errors import InputError
 
 OURS, THEIRS = "munjang.compat.modules.", "sentence_transformers.models."
 
@@ -86,10 +86,8 @@ class Saving:
         commit_description: str | None = None,
     ) -> str:
         """Upload the model, or a folder, to the Hub; return the address of the commit or of the pull request."""
-        try:
-            from huggingface_hub import HfApi
-        except ImportError as error:
-            raise MissingExtra("huggingface_hub", "hub", "push_to_hub") from error
+        from huggingface_hub import HfApi
+
         api = HfApi(token=token)
         made = api.create_repo(repo_id, private=private, repo_type=None, exist_ok=exist_ok or create_pr)
         repo_id = made.repo_id
@@ -109,20 +107,43 @@ class Saving:
             commit = api.upload_folder(folder_path=local_model_path, **options)
         else:
             with tempfile.TemporaryDirectory() as folder:
-                has_card = replace_model_card or not (exist_ok and _has_card(api, repo_id))
-                self.save(folder, repo_id, has_card, train_datasets, safe_serialization)
+                needs_card = replace_model_card or not api.file_exists(repo_id, "README.md", revision=revision)
+                self.save(folder, repo_id, needs_card, train_datasets, safe_serialization)
                 commit = api.upload_folder(folder_path=folder, **options)
         address: str = commit.pr_url if create_pr else commit.commit_url
         return address
 
-    def save_to_hub(self, repo_id: str, *args: Any, **kwargs: Any) -> str:
-        """Call `push_to_hub`, by its older name."""
-        kwargs.pop("organization", None)
-        return self.push_to_hub(repo_id, *args, **kwargs)
-
-
-def _has_card(api: Any, repo_id: str) -> bool:
-    return bool(api.file_exists(repo_id, "README.md"))
+    def save_to_hub(
+        self,
+        repo_id: str,
+        organization: str | None = None,
+        token: str | None = None,
+        private: bool | None = None,
+        safe_serialization: bool = True,
+        commit_message: str = "Add new model.",
+        local_model_path: str | None = None,
+        exist_ok: bool = False,
+        replace_model_card: bool = False,
+        train_datasets: list[str] | None = None,
+    ) -> str:
+        """Call `push_to_hub`, by its older name and with its older arguments."""
+        if organization and "/" not in repo_id:
+            repo_id = f"{organization}/{repo_id}"
+        elif organization and repo_id.split("/")[0] != organization:
+            raise InputError(
+                f"organization={organization!r} is not the owner in repo_id={repo_id!r}; give repo_id alone."
+            )
+        return self.push_to_hub(
+            repo_id,
+            token=token,
+            private=private,
+            safe_serialization=safe_serialization,
+            commit_message=commit_message,
+            local_model_path=local_model_path,
+            exist_ok=exist_ok,
+            replace_model_card=replace_model_card,
+            train_datasets=train_datasets,
+        )
 
 
 def write_modules(blocks: Iterable[nn.Module], path: Path, settings: dict[str, Any], version: str) -> None:

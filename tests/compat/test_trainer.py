@@ -94,7 +94,8 @@ def test_several_datasets_evaluator_checkpoints_and_card(make, tmp_path):
     assert "`prompts`" in card
 
 
-def test_cross_encoders_and_fit(make, tmp_path):
+def test_cross_encoders_and_fit(make, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # fit writes to ./checkpoints unless told
     scorer = compat.CrossEncoder(str(make("bert", kind="classifier", num_labels=1)), device="cpu")
     before = scorer.predict(list(zip(A, B, strict=True)))
     loss = cross_losses.ALL["BinaryCrossEntropyLoss"](scorer)
