@@ -1,14 +1,18 @@
 """Losses under their names: the same numbers as theirs, over 50 steps from the same weights and batches."""
 
+import inspect
+
 import pytest
 import sentence_transformers
 import torch
 from sentence_transformers import losses as their_losses
 from sentence_transformers.cross_encoder import losses as their_cross_losses
+from torch.testing._internal.distributed.fake_pg import FakeStore
 from transformers.utils import logging
 
 from munjang import compat
 from munjang.compat import cross_losses, losses
+from munjang.errors import InputError
 
 logging.disable_progress_bar()
 WORDS = ["the", "quick", "brown", "fox", "jumps", "over", "a", "lazy", "dog", "and", "cat", "in", "rain"]
@@ -160,3 +164,36 @@ def test_every_loss_of_the_tables_is_compared():
         name for name in losses.ALL if name.endswith("Loss")
     }
     assert {*CROSS, "CrossEntropyLoss"} == {name for name in cross_losses.ALL if name.endswith("Loss")}
+
+
+@pytest.fixture
+def process_group():
+    """Join a group of two processes, of which the other is torch's own stand-in: it answers nothing."""
+    torch.distributed.init_process_group("fake", store=FakeStore(), rank=0, world_size=2)
+    yield
+    torch.distributed.destroy_process_group()
+
+
+GATHERING = [name for name, kind in losses.ALL.items() if "gather_across_devices" in inspect.signature(kind).parameters]
+
+
+@pytest.mark.parametrize("name", GATHERING)
+def test_gathering_is_refused_where_it_would_be_ignored(make, process_group, name):
+    model = compat.SentenceTransformer(str(make("bert")), device="cpu")
+    more = {"guide": model} if "GIST" in name else {}
+    texts, _ = batch(0, PAIR, None)
+    columns = [model.preprocess(column) for column in texts]
+    assert float(losses.ALL[name](model, **more)(columns)) > 0
+    gathering = losses.ALL[name](model, **more, gather_across_devices=True)
+    for loss in (gathering, losses.MatryoshkaLoss(model, gathering, [16])):
+        with pytest.raises(InputError, match=rf"{name}\(gather_across_devices=True\) .* in a run of 2 processes"):
+            loss(columns)
+
+
+def test_gathering_in_one_process_changes_nothing(make):
+    model = compat.SentenceTransformer(str(make("bert")), device="cpu")
+    texts, _ = batch(0, PAIR, None)
+    columns = [model.preprocess(column) for column in texts]
+    found = [float(losses.MultipleNegativesRankingLoss(model, gather_across_devices=on)(columns)) for on in (0, 1)]
+    assert len(GATHERING) == 6
+    assert found[0] == found[1]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, distributed, nn
 
 from munjang.compat.environment import fullname
 from munjang.errors import InputError
@@ -42,8 +42,19 @@ class Loss(nn.Module):
         if len(embeddings) < least or (most is not None and len(embeddings) > most):
             allowed = f"{least}" if least == most else f"at least {least}"
             raise ValueError(f"{type(self).__name__} expects {allowed} embeddings, got {len(embeddings)}")
+        self._check_gathering()
         loss: Tensor = self.objective(embeddings, self.extras(embeddings, labels))
         return loss
+
+    def _check_gathering(self) -> None:
+        """Refuse to gather negatives. Checked at a batch: a loss is often made before the processes are joined."""
+        count = distributed.get_world_size() if distributed.is_available() and distributed.is_initialized() else 1
+        if count > 1 and self.settings.get("gather_across_devices"):
+            raise InputError(
+                f"{type(self).__name__}(gather_across_devices=True) is not covered by munjang.compat in a run of "
+                f"{count} processes. Leave it out: negatives are then those of a process's own batch. Or train by "
+                f"`torchrun --nproc-per-node {count} -m munjang train`, which gathers those of all processes."
+            )
 
     def extras(self, embeddings: Sequence[Tensor], labels: Tensor | None) -> Mapping[str, Tensor]:
         """Return what the objective needs beside vectors."""
