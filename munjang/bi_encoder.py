@@ -34,7 +34,13 @@ Texts = Sequence[str] | Array | TokenIds  # and any column with `tolist` or `to_
 
 
 class BiEncoder(LoadedModel):
-    """A sentence encoder. Any number of threads may use one at once; it pickles as its path and settings."""
+    """A sentence encoder. Any number of threads may use one at once; it pickles as its path and settings.
+
+    Make one with `load`.
+
+    >>> BiEncoder.load(dtype="float32")
+    BiEncoder('ko-en-small', dimension=384, max_length=512, cpu, float32)
+    """
 
     kind = "bi"
     settings: ClassVar = (*LoadedModel.settings, "truncate_dim", "similarity_name", "ranges")

@@ -32,7 +32,13 @@ RANK_OPTIONS = {*PredictOptions.__annotations__, *RankOptions.__annotations__}
 
 
 class CrossEncoder(LoadedModel):
-    """A scorer of pairs. Any number of threads may use one at once; it pickles as its path and settings."""
+    """A scorer of pairs. Any number of threads may use one at once; it pickles as its path and settings.
+
+    Make one with `load`, or with `create` to train it.
+
+    >>> CrossEncoder.load().predict([("How fast is light?", "300,000 km a second.")]).shape
+    (1,)
+    """
 
     kind = "cross"
     hub = checkpoint.CROSS_HUB

@@ -42,7 +42,13 @@ class TokenOptions(TypedDict, total=False):
 
 
 class MultiVectorEncoder(LoadedModel):
-    """A late-interaction encoder. Any number of threads may use one at once; it pickles as its path and settings."""
+    """A late-interaction encoder. Any number of threads may use one at once; it pickles as its path and settings.
+
+    Make one with `load`, or with `create` to train it. Examples here use an untrained one: no trained one is bundled.
+
+    >>> MultiVectorEncoder.create("ko-en-small", dimension=64).dimension
+    64
+    """
 
     kind = "multi-vector"
     settings: ClassVar = (*LoadedModel.settings, "similarity_name")
@@ -60,7 +66,14 @@ class MultiVectorEncoder(LoadedModel):
     def load(
         cls, path: PathLike, device: Devices = None, dtype: str | None = None, threads: int | None = None
     ) -> "MultiVectorEncoder":
-        """Load a model of sentence-transformers 6, PyLate or ColBERT, or BGE-M3, from a folder or by a Hub name."""
+        """Load a model of sentence-transformers 6, PyLate or ColBERT, or BGE-M3, from a folder or by a Hub name.
+
+        Raises CheckpointError for a folder that holds no model, UnsupportedModel for one of another kind.
+
+        >>> MultiVectorEncoder.create("ko-en-small", dimension=64).save("my-late-model")
+        >>> MultiVectorEncoder.load("my-late-model").dimension
+        64
+        """
         return cls._load(path, device, dtype, threads)
 
     @classmethod
@@ -71,7 +84,13 @@ class MultiVectorEncoder(LoadedModel):
     def create(
         cls, path: PathLike, dimension: int = 128, device: str | None = None, dtype: str | None = None
     ) -> "MultiVectorEncoder":
-        """Start a model on the encoder of any folder; its projection is still untrained."""
+        """Start a model on the encoder of any folder; its projection is still untrained.
+
+        Raises InputError for a dimension below 1.
+
+        >>> MultiVectorEncoder.create("ko-en-small", dimension=64).info()["kind"]
+        'multi-vector-encoder'
+        """
         if dimension < 1:
             raise InputError(f"dimension must be at least 1, not {dimension}.")
         where = pick_device(device)
@@ -84,15 +103,29 @@ class MultiVectorEncoder(LoadedModel):
         prompt, prompt_name: in place of the model's own marker or prompt. precision: float32, or int8 (codes of unit
         vectors, which `similarity` takes as well). pool_factor: keep one in so many token vectors, merged by
         likeness. batch_tokens: tokens of a batch. progress: None shows a bar for long work on a terminal.
+
+        Raises InputError for a missing text or an unknown option.
+
+        >>> MultiVectorEncoder.create("ko-en-small", dimension=64).encode_query("빛의 속도").shape[1]
+        64
         """
         return self._encode("query", texts, dict(options))
 
     def encode_document(self, texts: Any, **options: Unpack[TokenOptions]) -> Any:
-        """Turn documents into token vectors, without those of the model's skip-list; options of `encode_query`."""
+        """Turn documents into token vectors, without those of the model's skip-list; options of `encode_query`.
+
+        >>> model = MultiVectorEncoder.create("ko-en-small", dimension=64)
+        >>> [row.shape[1] for row in model.encode_document(["빛", "물"])]
+        [64, 64]
+        """
         return self._encode("document", texts, dict(options))
 
     def encode(self, texts: Any, **options: Unpack[TokenOptions]) -> Any:
-        """Turn texts into token vectors as documents, without a prompt of its own; options of `encode_query`."""
+        """Turn texts into token vectors as documents, without a prompt of its own; options of `encode_query`.
+
+        >>> MultiVectorEncoder.create("ko-en-small", dimension=64).encode("a text", precision="int8").dtype
+        dtype('int8')
+        """
         return self._encode(None, texts, dict(options))
 
     def _encode(self, role: str | None, texts: Any, options: dict[str, Any]) -> Any:
@@ -127,7 +160,11 @@ class MultiVectorEncoder(LoadedModel):
         return TokenEncoding(prompt, max_length, expansion, dropped, kept, batch_tokens)
 
     def dropped(self, role: str) -> list[int]:
-        """Return the tokens of a role, query or document, that get no vector."""
+        """Return the tokens of a role, query or document, that get no vector.
+
+        >>> MultiVectorEncoder.create("ko-en-small", dimension=64).dropped("query")
+        []
+        """
         words = self.late.skipped_words if role in self.late.skipping_roles else ()
         ids = (self.tokenizer.rust.token_to_id(word) for word in words)
         return [number for number in ids if number is not None]
@@ -141,13 +178,24 @@ class MultiVectorEncoder(LoadedModel):
         return to_int8(vectors_TD) if precision == "int8" else vectors_TD
 
     def finished(self, rows: Sequence[Floats], pool_factor: float | None) -> list[Any]:
-        """Pool the token vectors of documents as `encode_document` does."""
+        """Pool the token vectors of documents as `encode_document` does.
+
+        `pool_factor`: keep one in so many token vectors; None pools as the model's own settings say.
+
+        >>> model = MultiVectorEncoder.create("ko-en-small", dimension=64)
+        >>> [row.shape for row in model.finished([np.eye(8, 64, dtype=np.float32)], pool_factor=None)]
+        [(8, 64)]
+        """
         return [self._finish(row, "document", pool_factor, "float32") for row in rows]
 
     def similarity(self, queries: Any, documents: Any) -> Any:
         """Score every query with every document by MaxSim [A, B]; texts, or token vectors of `encode_*`.
 
         Two strings give a number.
+
+        >>> model = MultiVectorEncoder.create("ko-en-small", dimension=64)
+        >>> model.similarity(["빛의 속도"], ["빛은 1초에 30만 km를 간다.", "김치를 담그는 방법"]).shape
+        (1, 2)
         """
         sides = self._vectors("query", queries), self._vectors("document", documents)
         scores = maxsim_matrix(*sides)
@@ -167,7 +215,14 @@ class MultiVectorEncoder(LoadedModel):
         return vectors
 
     def rank(self, query: str, documents: Any, top_k: int | None = None) -> list[Hit]:
-        """Rank documents, as texts or as their token vectors, by MaxSim with one query, best first."""
+        """Rank documents, as texts or as their token vectors, by MaxSim with one query, best first.
+
+        `top_k`: how many hits; None: all. Raises InputError for fewer than one.
+
+        >>> model = MultiVectorEncoder.create("ko-en-small", dimension=64)
+        >>> model.rank("빛", ["김치를 담그는 방법", "빛"], top_k=1)[0].index
+        1
+        """
         if top_k is not None and (not isinstance(top_k, SupportsIndex) or top_k < 1):
             raise InputError(f"top_k must be a whole number, at least 1, not {top_k!r}.")
         texts = as_texts(documents, "documents") if has_texts(documents) else None

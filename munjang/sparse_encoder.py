@@ -1,8 +1,8 @@
 """SparseEncoder: texts to sparse vectors, most often one weight per word of the vocabulary (SPLADE).
 
 >>> from munjang import SparseEncoder
->>> model = SparseEncoder.load("naver/splade-v3")  # doctest: +SKIP
->>> model.decode(model.encode_query(["how fast is light?"]), top_k=3)  # doctest: +SKIP
+>>> model = SparseEncoder.load("path/to/splade")  # or a Hub name: "naver/splade-v3"
+>>> [[(word, weight)]] = model.decode(model.encode_query(["how fast is light?"]), top_k=1)
 """
 
 from pathlib import Path
@@ -38,7 +38,13 @@ class SparseOptions(TypedDict, total=False):
 
 
 class SparseEncoder(LoadedModel):
-    """An encoder of sparse vectors. Any number of threads may use one at once; it pickles as its path and settings."""
+    """An encoder of sparse vectors. Any number of threads may use one at once; it pickles as its path and settings.
+
+    Make one with `load`. Examples here read a folder of a SPLADE model: none is bundled.
+
+    >>> SparseEncoder.load("path/to/splade").similarity_name
+    'dot'
+    """
 
     kind = "sparse"
     settings: ClassVar = (*LoadedModel.settings, "similarity_name", "max_active_dims")
@@ -60,7 +66,13 @@ class SparseEncoder(LoadedModel):
     def load(
         cls, path: PathLike, device: Devices = None, dtype: str | None = None, threads: int | None = None
     ) -> "SparseEncoder":
-        """Load a SPLADE, inference-free SPLADE or CSR model, or BGE-M3, from a folder or by a Hub name."""
+        """Load a SPLADE, inference-free SPLADE or CSR model, or BGE-M3, from a folder or by a Hub name.
+
+        Raises CheckpointError for a folder that holds no model, UnsupportedModel for one of another kind.
+
+        >>> SparseEncoder.load("path/to/splade").info()["head"]
+        'SpladeHead'
+        """
         return cls._load(path, device, dtype, threads)
 
     @classmethod
@@ -73,15 +85,28 @@ class SparseEncoder(LoadedModel):
         prompt, prompt_name: text put in front of each, or the name of one of the model's prompts. max_active_dims:
         keep so many of the greatest values of a row. batch_tokens: tokens of a batch. progress: None shows a bar for
         long work on a terminal.
+
+        Raises InputError for a missing text or an unknown option.
+
+        >>> len(SparseEncoder.load("path/to/splade").encode(["빛의 속도", "light"], max_active_dims=16))
+        2
         """
         return self._encode(self._engine, texts, dict(options))
 
     def encode_query(self, texts: Any, **options: Unpack[SparseOptions]) -> SparseVectors:
-        """Encode queries, with the model's own prompt or its own table for them. Options of `encode`."""
+        """Encode queries, with the model's own prompt or its own table for them. Options of `encode`.
+
+        >>> len(SparseEncoder.load("path/to/splade").encode_query("빛의 속도"))
+        1
+        """
         return self._encode(self._query_engine, texts, self._with_prompt("query", dict(options)))
 
     def encode_document(self, texts: Any, **options: Unpack[SparseOptions]) -> SparseVectors:
-        """Encode documents, with the model's own prompt for them. Options of `encode`."""
+        """Encode documents, with the model's own prompt for them. Options of `encode`.
+
+        >>> len(SparseEncoder.load("path/to/splade").encode_document(["빛의 속도", "light"]))
+        2
+        """
         return self._encode(self._engine, texts, self._with_prompt("document", dict(options)))
 
     def _encode(self, engine: Engine, texts: Any, options: dict[str, Any]) -> SparseVectors:
@@ -99,7 +124,13 @@ class SparseEncoder(LoadedModel):
         return vectors
 
     def similarity(self, queries: Any, documents: Any) -> Any:
-        """Score every query with every document [A, B]; texts, or their sparse vectors. Two strings give a number."""
+        """Score every query with every document [A, B]; texts, or their sparse vectors. Two strings give a number.
+
+        Raises InputError for anything but texts or sparse vectors.
+
+        >>> SparseEncoder.load("path/to/splade").similarity(["빛"], ["빛", "물"]).shape
+        (1, 2)
+        """
         left, right = self._vectors(queries, self.encode_query), self._vectors(documents, self.encode_document)
         scores: Floats = left.dot(right)
         if self.similarity_name == "cosine":
@@ -115,7 +146,14 @@ class SparseEncoder(LoadedModel):
         return vectors
 
     def decode(self, vectors: SparseVectors, top_k: int | None = None) -> list[list[tuple[str, float]]]:
-        """Name the words of sparse vectors with their weights, the heaviest first; features of CSR by their number."""
+        """Name the words of sparse vectors with their weights, the heaviest first; features of CSR by their number.
+
+        `top_k`: words of each row; None: all.
+
+        >>> model = SparseEncoder.load("path/to/splade")
+        >>> [len(words) for words in model.decode(model.encode(["빛의 속도"]), top_k=3)]
+        [3]
+        """
         name = self.tokenizer.rust.id_to_token if self.has_words else str
         rows = []
         for indices, values in vectors:

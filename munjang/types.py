@@ -62,6 +62,9 @@ class Hit:
     """A result of a ranking or of a search. Higher scores are better.
 
     `CrossEncoder.rank` fills the first four fields, `Index.search` all but `scale`.
+
+    >>> Hit(0, "The speed of light is 300,000 km a second.", 0.98, "sigmoid")
+    Hit(score=0.9800, index=0, text='The speed of light is 300,000 km a second.')
     """
 
     index: int  # place in the list that was ranked, from 0; of a search: among its candidates
@@ -86,7 +89,11 @@ class Hit:
         return self.index + 1
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the fields of a search where it has an id, else those of a ranking, for JSON."""
+        """Return the fields of a search where it has an id, else those of a ranking, for JSON.
+
+        >>> Hit(0, "a text", 0.98, "sigmoid").as_dict()
+        {'index': 0, 'text': 'a text', 'score': 0.98, 'scale': 'sigmoid'}
+        """
         names = SEARCH_FIELDS if self.id else RANKING_FIELDS
         return {name: getattr(self, name) for name in names}
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from munjang import BiEncoder, CrossEncoder
+from munjang import BiEncoder, CrossEncoder, MultiVectorEncoder
+from tests.token_models import make_splade
 
 PACKAGE = Path(__file__).parents[1] / "munjang"
 FILES = [path for path in sorted(PACKAGE.rglob("*.py")) if ">>>" in path.read_text(encoding="utf-8")]
@@ -23,14 +24,25 @@ def module_name(path: Path) -> str:
 @pytest.fixture(scope="module", autouse=True)
 def _loaded_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        for model in (BiEncoder, CrossEncoder):
-            patch.setattr(model, "load", cache(model.load))
+        for model, way in ((BiEncoder, "load"), (CrossEncoder, "load"), (MultiVectorEncoder, "create")):
+            patch.setattr(model, way, cache(getattr(model, way)))
         yield
 
 
+@pytest.fixture(scope="module")
+def splade(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny random model, which stands for the one at path/to/splade: no sparse model is bundled."""
+    return make_splade(tmp_path_factory.mktemp("sparse") / "splade")
+
+
 @pytest.mark.parametrize("path", FILES, ids=module_name)
-def test_examples_are_true(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_examples_are_true(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
     monkeypatch.chdir(tmp_path)  # some write files
+    if "path/to/splade" in path.read_text(encoding="utf-8"):
+        Path("path/to").mkdir(parents=True)
+        Path("path/to/splade").symlink_to(request.getfixturevalue("splade"))
     failed, tried = doctest.testmod(importlib.import_module(module_name(path)), optionflags=FLAGS)
     assert tried, f"{path} shows an example where doctest finds none"
     assert not failed

@@ -59,7 +59,15 @@ def evaluate(model: Any, data: Any, kind: str | None = None, **options: Unpack[E
 
 
 def prepare(data: Any, kind: str | None, settings: Settings) -> tuple[str, Any]:
-    """Return the kind, and the data that its `evaluate` takes; needs no model and no torch."""
+    """Return the kind, and the data that its `evaluate` takes; needs no model and no torch.
+
+    Raises InputError for an unknown kind, a setting out of its range, or data that fits no kind.
+
+    >>> rows = [("A cat sleeps.", "A kitten naps.", 5.0), ("A cat sleeps.", "Shares fell.", 0.0)]
+    >>> kind, data = prepare(rows, None, Settings())
+    >>> kind, len(data)
+    ('sts', 2)
+    """
     if kind is not None and kind not in KINDS:
         raise unknown("kind", kind, KINDS)
     for name in ("max_rows", "max_train_rows", "candidates"):
@@ -74,7 +82,15 @@ def prepare(data: Any, kind: str | None, settings: Settings) -> tuple[str, Any]:
 
 
 def measure(model: Any, kind: str, data: Any, settings: Settings, name: str | None = None) -> Report:
-    """Measure a model on what `prepare` returned; the report calls it `name`."""
+    """Measure a model on what `prepare` returned; the report calls it `name`.
+
+    Raises InputError for a model that this kind can't measure.
+
+    >>> from munjang import BiEncoder
+    >>> rows = [("A cat sleeps.", "A kitten naps.", 5.0), ("A cat sleeps.", "Shares fell.", 0.0)]
+    >>> measure(BiEncoder.load(), *prepare(rows, "sts", Settings()), Settings()).rows
+    2
+    """
     main = check_model(kind, kind_of(model))
     if settings.long != "truncate" and kind_of(model) == "cross":
         raise InputError(f"long={settings.long!r} is for vectors; a cross-encoder cuts the longer text of a pair.")
@@ -103,7 +119,11 @@ def measure(model: Any, kind: str, data: Any, settings: Settings, name: str | No
 
 
 def check_model(kind: str, model_kind: str) -> str:
-    """Return the main metric for this type of model; raise an error if this kind can't measure it."""
+    """Return the main metric for this type of model; raise an error if this kind can't measure it.
+
+    >>> check_model("sts", "bi")
+    'spearman_cosine'
+    """
     main = KINDS[kind].main
     if model_kind not in main:
         can = [name for name, each in KINDS.items() if model_kind in each.main]

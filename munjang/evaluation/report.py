@@ -17,6 +17,9 @@ class Report:
     """One model on one dataset. Metrics are fractions; tables show them times 100.
 
     `evaluate(BiEncoder.load(), "stsb-test.tsv").score` is its Spearman correlation.
+
+    >>> Report("my-model", "sts", "stsb-test", 1379, {"spearman_cosine": 0.85}, "spearman_cosine")
+    Report('my-model' on 'stsb-test', 1,379 rows: spearman_cosine 85.00)
     """
 
     model: str
@@ -38,13 +41,24 @@ class Report:
         return self.metrics[self.main]
 
     def to_json(self) -> dict[str, Any]:
-        """Return a record for `json.dump`; undefined metrics are null."""
+        """Return a record for `json.dump`; undefined metrics are null.
+
+        >>> Report("my-model", "sts", "stsb-test", 1379, {"pearson": float("nan")}, "pearson").to_json()["metrics"]
+        {'pearson': None}
+        """
         record = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "draws"}
         return record | {"metrics": {name: _or_none(value) for name, value in self.metrics.items()}}
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> "Report":
-        """Read a record of `to_json`."""
+        """Read a record of `to_json`.
+
+        Raises InputError for anything else.
+
+        >>> report = Report("my-model", "sts", "stsb-test", 1379, {"pearson": 0.85}, "pearson")
+        >>> Report.from_json(report.to_json()) == report
+        True
+        """
         try:
             metrics = {name: math.nan if value is None else value for name, value in record["metrics"].items()}
             kept = {name: value for name, value in record.items() if name != "differences"}

@@ -27,7 +27,13 @@ LOADERS: dict[str, Any] = {"sparse": SparseEncoder, "late": MultiVectorEncoder}
 
 
 class ModelMismatch(MunjangError):
-    """An index is opened with another model than the one that made its vectors."""
+    """An index is opened with another model than the one that made its vectors.
+
+    `munjang index rebuild` encodes the rows of an index again, with another model.
+
+    >>> issubclass(ModelMismatch, MunjangError)
+    True
+    """
 
 
 @dataclass(frozen=True)

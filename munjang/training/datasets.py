@@ -39,6 +39,12 @@ class Dataset:
 
     The objective may be a ready one, the sampler a function as in data/sampling.py, and teacher and guide may be their
     vectors of the texts, [N, columns, D].
+
+    Raises InputError where `train` reads it: for an unknown objective, or data that doesn't fit it.
+
+    >>> rows = [("The build is red.", "The tests fail.", 1.0), ("The build is red.", "All tests pass.", 0.0)]
+    >>> Dataset(data=rows, objective="regression", batch_size=2).objective_name
+    'regression'
     """
 
     data: Any  # a file, several, an object with rows, or Examples

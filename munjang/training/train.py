@@ -107,6 +107,16 @@ def train(
     Dataset, each with an objective of its own. `options` are those of the objective (margin=1.0), `reading` those of
     the data (score_range=(0, 5)). With `config.output` the model, a report and the checkpoints to resume from are
     written there. `watch` is given the loop before its first update, to set `on_update` and `on_log`.
+
+    Returns the model it was given, or the one that it loaded. Raises InputError for data that doesn't fit the
+    objective or an unknown option, CheckpointError for an output folder that holds other files.
+
+    >>> model = BiEncoder.load("ko-en-small", dtype="float32")
+    >>> before = model.similarity("The build is red.", "All tests pass.")
+    >>> rows = [("The build is red.", "The tests fail.", 1.0), ("The build is red.", "All tests pass.", 0.0)]
+    >>> config = TrainConfig(epochs=3, batch_size=2, learning_rate=1e-4, quiet=True)
+    >>> train(model, rows, "regression", config).similarity("The build is red.", "All tests pass.") < before
+    True
     """
     config = config or TrainConfig()
     datasets = _datasets(data, objective, options, reading)

@@ -38,7 +38,11 @@ POSITIVE_LABELS = (
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of reading and measuring; every kind takes those that concern it."""
+    """Settings of reading and measuring; every kind takes those that concern it.
+
+    >>> Settings(max_rows=100, score_range=(0.0, 5.0)).max_rows
+    100
+    """
 
     texts: tuple[str, ...] | None = None  # columns of the texts, else by their names
     label: str | None = None  # column of the class
@@ -95,7 +99,11 @@ class EvaluateOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Measured:
-    """Metrics by name, notes for their readers, and the rows behind the main metric where they can be resampled."""
+    """Metrics by name, notes for their readers, and the rows behind the main metric where they can be resampled.
+
+    >>> Measured({"accuracy": 0.75}, notes=("the rows are few",)).metrics["accuracy"]
+    0.75
+    """
 
     metrics: dict[str, float]
     notes: tuple[str, ...] = ()
@@ -117,7 +125,12 @@ class Contents:
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of evaluation. To add one: a file here, and a line in KINDS."""
+    """One kind of evaluation. To add one: a file here, and a line in KINDS.
+
+    >>> from munjang.evaluation import KINDS
+    >>> dict(KINDS["sts"].main)["bi"]
+    'spearman_cosine'
+    """
 
     purpose: str  # its full name, a colon, and the data that it takes
     main: Mapping[str, str]  # the metric that stands for all, for each type of model that can be measured

@@ -33,7 +33,12 @@ from munjang.vectors.similarity import check_dimension, check_vectors, unit
 
 @dataclass(frozen=True)
 class Classifier:
-    """A linear head on a model's vectors. Make one with `fit`, `load`, or `zero_shot`."""
+    """A linear head on a model's vectors. Make one with `fit`, `load`, or `zero_shot`.
+
+    >>> vectors = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]]
+    >>> Classifier.fit(vectors, ["yes", "yes", "no", "no"]).predict([[1.0, 0.1]])
+    ['yes']
+    """
 
     labels: tuple[Label, ...]
     head: Head
@@ -92,24 +97,52 @@ class Classifier:
         )
 
     def probabilities(self, items: Any, progress: bool | None = None) -> Doubles:
-        """Return the probability of each label [N, C] for texts or vectors, in the order of `labels`."""
+        """Return the probability of each label [N, C] for texts or vectors, in the order of `labels`.
+
+        Raises InputError for vectors of another dimension, or texts where there is no model.
+
+        >>> vectors = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]]
+        >>> Classifier.fit(vectors, ["yes", "yes", "no", "no"]).probabilities([[1.0, 0.1]]).shape
+        (1, 2)
+        """
         vectors_ND = _vectors(items, self.model, self.head.weights_CD.shape[1], progress)
         vectors_ND = unit(vectors_ND) if self.is_unit else vectors_ND
         return self.calibration.probabilities(self.head.logits(vectors_ND), self.is_multi_label)
 
     def predict(self, items: Any, threshold: float | None = None, progress: bool | None = None) -> list[Any]:
-        """Return the label of each text, None for none of them; with several labels a text, a list of those it has."""
+        """Return the label of each text, None for none of them; with several labels a text, a list of those it has.
+
+        `threshold`: the least probability of an answer; None: the classifier's own. Raises InputError for one that is
+        not a probability.
+
+        >>> vectors = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]]
+        >>> Classifier.fit(vectors, ["yes", "yes", "no", "no"]).predict([[1.0, 0.1]], threshold=1.0)
+        [None]
+        """
         if threshold is not None:  # before the work
             check_threshold(threshold)
         return self.answers(self.probabilities(items, progress), threshold)
 
     def answers(self, probabilities_NC: Doubles, threshold: float | None = None) -> list[Any]:
-        """Return the answers of `predict` for these probabilities."""
+        """Return the answers of `predict` for these probabilities.
+
+        >>> vectors = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]]
+        >>> classifier = Classifier.fit(vectors, ["yes", "yes", "no", "no"])
+        >>> classifier.answers(classifier.probabilities([[1.0, 0.1]]), threshold=0.5)
+        ['yes']
+        """
         least = self.threshold if threshold is None else check_threshold(threshold)
         return answers(probabilities_NC, self.labels, least, self.is_multi_label)
 
     def with_threshold(self, threshold: float) -> "Classifier":
-        """Return a copy that answers from another probability on."""
+        """Return a copy that answers from another probability on.
+
+        Raises InputError for a threshold that is not a probability.
+
+        >>> vectors = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]]
+        >>> Classifier.fit(vectors, ["yes", "yes", "no", "no"]).with_threshold(1.0).predict([[1.0, 0.1]])
+        [None]
+        """
         return replace(self, threshold=check_threshold(threshold))
 
     def save(self, folder: str | os.PathLike[str], with_model: bool | None = None, replace: bool = False) -> None:
@@ -117,6 +150,13 @@ class Classifier:
 
         `with_model` puts the encoder into it; None: where it was trained, and is nowhere else. `replace` lets it take
         the place of an older classifier, and of nothing else.
+
+        Raises InputError for a folder that exists already.
+
+        >>> vectors = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]]
+        >>> Classifier.fit(vectors, ["yes", "yes", "no", "no"]).save("my-classifier")
+        >>> Classifier.load("my-classifier").labels
+        ('no', 'yes')
         """
         mine = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "model"}
         has_model = self.method == "few_shot" if with_model is None else with_model
@@ -134,6 +174,13 @@ class Classifier:
         """Read what `save` wrote, with the model it was fitted on; another model raises ModelMismatch.
 
         Without a `model` its own is loaded, as `BiEncoder.load` does with `device`, `dtype` and `threads`.
+
+        Raises CheckpointError for a folder that holds no classifier.
+
+        >>> sports = ["The team won.", "They lost the match."]
+        >>> Classifier.fit([*sports, "Shares fell.", "Rates rose."], [0, 0, 1, 1], BiEncoder.load()).save("by-subject")
+        >>> Classifier.load("by-subject", BiEncoder.load()).predict(["The team played well."])
+        [0]
         """
 
         def load_model(path: str | os.PathLike[str]) -> BiEncoder:

@@ -11,7 +11,13 @@ LINKAGES = ("average", "complete", "single")
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterConfig:
-    """The method, and what the methods ask for; each reads the settings that name it."""
+    """The method, and what the methods ask for; each reads the settings that name it.
+
+    Raises InputError for a setting out of its range.
+
+    >>> ClusterConfig(method="kmeans", num_clusters=3).seed
+    0
+    """
 
     method: Literal["communities", "kmeans", "agglomerative", "hdbscan"] = option(
         "communities (texts near a common one), kmeans, agglomerative or hdbscan", default="communities"

@@ -50,6 +50,14 @@ def groups_of(
     """Describe every cluster by its representatives and, where there are texts, by the words that set it apart.
 
     Korean texts give nouns. The vectors are those of all texts, in the order that was clustered.
+
+    Raises InputError where there are not as many vectors or texts as clustered rows.
+
+    >>> from munjang import BiEncoder
+    >>> from munjang.tasks.cluster import ClusterConfig, cluster
+    >>> vectors = BiEncoder.load().encode(["고양이가 잔다.", "고양이가 낮잠을 잔다.", "주가가 떨어졌다."])
+    >>> groups_of(cluster(vectors, config=ClusterConfig(threshold=0.7, min_size=2)), vectors)[0].size
+    2
     """
     given = {"vectors": len(vectors_ND), "texts": len(vectors_ND if texts is None else texts)}
     for what, number in given.items():

@@ -13,7 +13,13 @@ PICKS = ("nearest", "mmr", "max_sum")
 
 @dataclass(frozen=True, kw_only=True)
 class KeywordConfig:
-    """Settings of keyword extraction. Defaults are KeyBERT's."""
+    """Settings of keyword extraction. Defaults are KeyBERT's.
+
+    Raises InputError for a setting out of its range.
+
+    >>> KeywordConfig(top=3, pick="mmr", diversity=0.3).ngrams
+    (1, 1)
+    """
 
     top: int = option("keywords of each text", 5)
     ngrams: tuple[int, int] = option("words of a keyword: fewest and most", (1, 1))

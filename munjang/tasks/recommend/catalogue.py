@@ -46,7 +46,13 @@ class Catalogue(Protocol):
 
 @dataclass(frozen=True)
 class Items:
-    """Items in memory. All of them are looked at."""
+    """Items in memory. All of them are looked at.
+
+    Make them with `of_texts` or `of_vectors`.
+
+    >>> len(Items.of_vectors([[1.0, 0.0], [0.0, 1.0]], ids=["a", "b"]).ids)
+    2
+    """
 
     ids: Sequence[str]
     vectors_ND: Floats
@@ -92,7 +98,13 @@ class Items:
         return cls(names, unit(vectors_ND), texts or [""] * len(names), model)
 
     def vectors(self, ids: Sequence[str]) -> Floats:
-        """Return the unit vectors of these items."""
+        """Return the unit vectors of these items.
+
+        Raises InputError for an id that is not among the items.
+
+        >>> Items.of_vectors([[2.0, 0.0], [0.0, 1.0]], ids=["a", "b"]).vectors(["a"]).tolist()
+        [[1.0, 0.0]]
+        """
         place = {id: row for row, id in enumerate(self.ids)}
         for id in ids:
             if id not in place:
@@ -100,7 +112,12 @@ class Items:
         return self.vectors_ND[[place[id] for id in ids]]
 
     def candidates(self, wanted_LD: Floats, relevance: Relevance, number: int) -> Candidates:
-        """Return the most relevant items, exactly."""
+        """Return the most relevant items, exactly.
+
+        >>> items = Items.of_vectors([[1.0, 0.0], [0.0, 1.0]], ids=["a", "b"])
+        >>> items.candidates(items.vectors(["b"]), lambda units: units[:, 1], number=1).ids
+        ['b']
+        """
         rows = top_k(relevance(self.vectors_ND), number).tolist()
         return Candidates([self.ids[row] for row in rows], self.vectors_ND[rows], [self.texts[row] for row in rows])
 

@@ -70,6 +70,14 @@ def recommend(
 
     Ids count as text, 1 as "1". What is liked, disliked or in `exclude` is never recommended. A need counts as much
     as all likes together.
+
+    Returns Recommendation records, the best first. Raises InputError for an id that is not among the items, or where
+    neither likes nor a need are given.
+
+    >>> from munjang.tasks.recommend import Items
+    >>> items = Items.of_vectors([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]], ids=["a", "b", "c"])
+    >>> recommend(items, likes=["a"], dislikes=["c"])[0].id
+    'b'
     """
     config = config or RecommendConfig()
     catalogue = IndexItems(items) if isinstance(items, Index) else items
@@ -112,7 +120,16 @@ def explain(
     need: str | None = None,
     config: KeywordConfig | None = None,
 ) -> list[Recommendation]:
-    """Add keywords of each item's text, pulled towards the need where there is one."""
+    """Add keywords of each item's text, pulled towards the need where there is one.
+
+    Returns copies of what was found.
+
+    >>> from munjang.tasks.recommend import Items, RecommendConfig
+    >>> items = Items.of_texts(["Recipes for bread.", "A murder in Seoul."], BiEncoder.load())
+    >>> found = recommend(items, need="how to bake bread", config=RecommendConfig(k=1))
+    >>> "bread" in explain(found, BiEncoder.load())[0].keywords
+    True
+    """
     rows = keywords(
         [each.text for each in found],
         model,

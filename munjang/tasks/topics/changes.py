@@ -23,6 +23,14 @@ def merge_topics(found: TopicModel, groups: Sequence[Sequence[int]], vectors: An
     """Merge topics: `merge_topics(found, [[0, 3], [1, 4, 5]])`.
 
     With the `vectors` of all texts `similarity_N` is measured anew; without, it stays that to the centres before.
+
+    Raises InputError for a topic that does not exist, or is in two groups.
+
+    >>> from munjang.tasks.topics import TopicConfig, find_topics
+    >>> texts = ["A cat sleeps.", "A kitten naps.", "Shares fell.", "Stocks rose."]
+    >>> found = find_topics(texts, BiEncoder.load(), TopicConfig(num_topics=2))
+    >>> merge_topics(found, [[0, 1]])
+    TopicModel(1 topics of 4 texts, 0 in none)
     """
     vectors = _checked(found, vectors)
     target_T = np.arange(len(found.topics))
@@ -42,6 +50,13 @@ def reduce_topics(found: TopicModel, num_topics: int, vectors: Any = None) -> To
     """Merge the two topics whose texts are most alike on average until at most so many are left.
 
     `vectors` are as of `merge_topics`.
+
+    Raises InputError for fewer than one topic.
+
+    >>> from munjang.tasks.topics import TopicConfig, find_topics
+    >>> texts = ["A cat sleeps.", "A kitten naps.", "Shares fell.", "Stocks rose."]
+    >>> len(reduce_topics(find_topics(texts, BiEncoder.load(), TopicConfig(num_topics=2)), 1).topics)
+    1
     """
     vectors = _checked(found, vectors)
     if num_topics < 1:
@@ -70,6 +85,14 @@ def reassign_outliers(
     """Assign outliers to their nearest topics. `vectors` are of all texts; else the model encodes the outliers.
 
     Topics move towards what they get: with `vectors` all of `similarity_N` is measured anew, else it is that before.
+
+    Raises InputError without vectors and model, where there are outliers.
+
+    >>> from munjang.tasks.topics import TopicConfig, find_topics
+    >>> texts = ["A cat sleeps.", "A kitten naps.", "Shares fell.", "Stocks rose."]
+    >>> found = find_topics(texts, BiEncoder.load(), TopicConfig(num_topics=2))
+    >>> reassign_outliers(found, model=BiEncoder.load()).num_outliers
+    0
     """
     rows = np.flatnonzero(found.topic_of_N == NO_TOPIC)
     if not len(rows) or not found.topics:
@@ -92,7 +115,16 @@ def reassign_outliers(
 
 
 def diversify_terms(found: TopicModel, model: BiEncoder, diversity: float) -> TopicModel:
-    """Choose terms that are unlike each other, by maximal marginal relevance; 0 keeps the nearest."""
+    """Choose terms that are unlike each other, by maximal marginal relevance; 0 keeps the nearest.
+
+    Raises InputError for another model than the topics were found with.
+
+    >>> from munjang.tasks.topics import TopicConfig, find_topics
+    >>> texts = ["My old cat sleeps.", "My big cat sleeps.", "A bank fell.", "A big bank fell."]
+    >>> found = find_topics(texts, BiEncoder.load(), TopicConfig(num_topics=2, num_terms=1))
+    >>> [len(topic.terms) for topic in diversify_terms(found, BiEncoder.load(), 0.3).topics]
+    [1, 1]
+    """
     found.check_model(model)
     groups = split(found.texts, found.topic_of_N, len(found.topics))
     pool = terms_of(groups, POOL_FACTOR * found.naming.num_terms, found.naming.max_words)

@@ -13,7 +13,13 @@ OUTLIERS = ("keep", "nearest")
 
 @dataclass(frozen=True, kw_only=True)
 class TopicConfig:
-    """Settings of topics. The default needs no extra: principal components and k-means."""
+    """Settings of topics. The default needs no extra: principal components and k-means.
+
+    Raises InputError for a setting out of its range.
+
+    >>> TopicConfig(num_topics=2, num_terms=3).cluster
+    'kmeans'
+    """
 
     num_topics: int | None = option("how many topics (default: as many as are best apart)", None)
     cluster: Literal["kmeans", "hdbscan"] = option(

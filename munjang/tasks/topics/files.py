@@ -21,7 +21,17 @@ ARRAYS = {"topic_of": (np.int64, 1), "similarity": (np.float32, 1), "sums": (np.
 
 
 def save_topics(found: TopicModel, folder: str | os.PathLike[str]) -> None:
-    """Write a folder that `load_topics` reads; it appears whole or not at all and replaces an older one."""
+    """Write a folder that `load_topics` reads; it appears whole or not at all and replaces an older one.
+
+    Raises InputError for a folder that holds anything else.
+
+    >>> from munjang import BiEncoder
+    >>> from munjang.tasks.topics import TopicConfig, find_topics
+    >>> texts = ["A cat sleeps.", "A kitten naps.", "Shares fell.", "Stocks rose."]
+    >>> save_topics(find_topics(texts, BiEncoder.load(), TopicConfig(num_topics=2)), "my-topics")
+    >>> sorted(path.name for path in Path("my-topics").iterdir())
+    ['texts.jsonl', 'topics.json', 'vectors.safetensors']
+    """
     target = Path(folder)
     check_folder(target)
     facts = {
@@ -45,7 +55,15 @@ def check_folder(target: Path) -> None:
 
 
 def load_topics(folder: str | os.PathLike[str]) -> TopicModel:
-    """Read the model that `save_topics` wrote; a damaged or foreign folder is a CheckpointError that names the file."""
+    """Read the model that `save_topics` wrote; a damaged or foreign folder is a CheckpointError that names the file.
+
+    >>> from munjang import BiEncoder
+    >>> from munjang.tasks.topics import TopicConfig, find_topics
+    >>> texts = ["A cat sleeps.", "A kitten naps.", "Shares fell.", "Stocks rose."]
+    >>> save_topics(find_topics(texts, BiEncoder.load(), TopicConfig(num_topics=2)), "pets-and-money")
+    >>> load_topics("pets-and-money").assign(["The kitten sleeps."], BiEncoder.load()).topic_of_N.shape
+    (1,)
+    """
     place = Path(folder)
     if not place.is_dir():
         raise CheckpointError(f"{place} is not a folder of topics; `save_topics` writes one.")

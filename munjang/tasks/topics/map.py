@@ -29,7 +29,17 @@ def write_map(
     title: str | Phrase = "Munjang",
     times: Sequence[TopicAtTime] | None = None,
 ) -> None:
-    """Write the page whole or not at all. `vectors` of all texts place them better; `times` adds a table of periods."""
+    """Write the page whole or not at all. `vectors` of all texts place them better; `times` adds a table of periods.
+
+    Raises InputError where there are not as many vectors as texts.
+
+    >>> from munjang import BiEncoder
+    >>> from munjang.tasks.topics import TopicConfig, find_topics
+    >>> texts = ["A cat sleeps.", "A kitten naps.", "Shares fell.", "Stocks rose."]
+    >>> write_map("map.html", find_topics(texts, BiEncoder.load(), TopicConfig(num_topics=2)))
+    >>> Path("map.html").read_text("utf-8")[:15]
+    '<!doctype html>'
+    """
     sections = [_controls(), _map(), _periods(model, times) if times else None]
     script = files("munjang.tasks.topics").joinpath("map.js").read_text("utf-8")
     with replacing(Path(path)) as file:

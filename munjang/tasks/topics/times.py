@@ -36,6 +36,15 @@ def topics_over_time(
     2024-05-01T10:00+09:00; they are in UTC where no offset is given, and periods are. Without `num_periods` every
     different time is a period, or there are ten. Terms tell a topic in its period from all others: they are weighed
     among all topics of all periods at once.
+
+    Raises InputError where there are not as many times as texts, or a time can't be read.
+
+    >>> from munjang import BiEncoder
+    >>> from munjang.tasks.topics import TopicConfig, find_topics
+    >>> texts = ["A cat sleeps.", "A kitten naps.", "A cat eats.", "A kitten eats."]
+    >>> found = find_topics(texts, BiEncoder.load(), TopicConfig(num_topics=1))
+    >>> [(each.start, each.size) for each in topics_over_time(found, [2024, 2024, 2024, 2025])]
+    [(2024, 3), (2025, 1)]
     """
     times = _listed(times)
     if len(times) != len(found.texts):
