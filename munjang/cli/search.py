@@ -6,8 +6,10 @@ munjang search "capital of Korea" --index notes-index --rerank path/to/cross-enc
 """
 
 import json
+import shlex
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from munjang.cli.options import option
@@ -70,6 +72,8 @@ def run(options: Options) -> int:
     """Open an index or build one of the files, search it, print the hits."""
     if bool(options.files) == (options.index is not None):
         raise InputError("Where to look? Give files, or --index with the place of an index")
+    for place in filter(_is_index, options.files):
+        raise InputError(f"{place} is an index, not a folder of texts; search it with --index {shlex.quote(place)}")
     rerank = _reranking(options)  # fails before the files are read, which can take long
     from munjang.index import Index
 
@@ -97,6 +101,11 @@ def run(options: Options) -> int:
     if not hits and not options.quiet:
         print("nothing was found", file=sys.stderr)
     return 0
+
+
+def _is_index(place: str) -> bool:
+    """Tell whether a folder holds an index: a table, and its record beside it."""
+    return any(table.with_suffix(".json").is_file() for table in Path(place).glob("*.lance"))
 
 
 def _reranking(options: Options) -> Any:

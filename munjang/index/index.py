@@ -8,9 +8,7 @@
 """
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
-from itertools import islice
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeAlias, Unpack, overload
 
 from munjang.arguments import check_arguments
@@ -26,36 +24,36 @@ from munjang.index.candidates import (
     diverse,
     fused_hits,
     highlighted,
-    hit_of,
     one_per_document,
     widened,
 )
-from munjang.index.context import FIELD
 from munjang.index.cutting import CutDocuments, cut_documents
 from munjang.index.documents import Metadata, documents_of, new_fields, sections_by_id
 from munjang.index.encoders import Encoders, check_same, load_own
-from munjang.index.fusion import Fused
 from munjang.index.relevance import NOT_CALIBRATED, fitted, key_of, scale_of, with_relevance
 from munjang.index.rerank import Reranking, SearchOptions, reranking_of
 from munjang.index.schema import FORMAT, OpenOptions, check_unchanged, cutter_of, schema_of
+from munjang.index.stored import StoredPassages
 from munjang.index.ways import choose_ways, searched
-from munjang.index.words import also, read_synonyms
+from munjang.index.words import also
+from munjang.index.writing import make_room, put_rows, write_documents
 from munjang.multi_vector_encoder import MultiVectorEncoder
 from munjang.stores import open_store
-from munjang.stores.base import NoSuchStore, Rows, Schema, Store
-from munjang.stores.checks import check_fields, check_rows
-from munjang.stores.filters import Filter
-from munjang.stores.parsing import parse
+from munjang.stores.base import NoSuchStore, Schema, Store
 from munjang.text.highlights import Highlighter
 from munjang.types import Array, Floats, Hit, Hits
 from munjang.vectors.similarity import check_vectors
 
-BATCH_DOCUMENTS = 2048  # cut, encoded and stored together: what a killed run may have to do again
 Queries: TypeAlias = str | list[str] | tuple[str, ...] | Array  # an array holds vectors
 
 
-class Index:
-    """Models, what cuts documents into passages, and a store. Open one with `Index.open`."""
+class Index(StoredPassages):
+    """Models, what cuts documents into passages, and a store. Open one with `Index.open`.
+
+    >>> with Index.open("memory:") as index:
+    ...     index.add(["A cat sleeps.", "Shares fell."], ids=["cat", "shares"])
+    ['cat', 'shares']
+    """
 
     def __init__(self, store: Store, encoders: Encoders) -> None:
         self.store, self.encoders, self.model = store, encoders, encoders.dense
@@ -86,6 +84,12 @@ class Index:
         many. `overlap`: tokens that a passage repeats of the one before. `context`: what is read in front of each
         passage, "title" (of the metadata) or "headings" too. `late_chunking`: each passage's vector is the mean of its
         tokens as they are read among its neighbours.
+
+        Raises InputError for settings that an existing index can't change, ModelMismatch for another model than its
+        own, and NoSuchStore with `create=False` where there is no index.
+
+        >>> Index.open("memory:", BiEncoder.load(), chunk=128).info()["chunk"]
+        128
         """
         check_arguments("open", options, OpenOptions.__annotations__)
         address = os.fspath(location)
@@ -108,15 +112,6 @@ class Index:
         check_same(encoder, facts, "vectors")
         return cls(store, Encoders.recorded(encoder, store.schema, device, beside))
 
-    @staticmethod
-    def open_store(location: str, name: str = "default") -> Store:
-        """Open the rows of an existing index: those of its newest model."""
-        store = open_store(location, None, False, name)
-        while (moved := store.schema.facts.get("moved_to")) is not None:
-            store.close()
-            store = open_store(location, None, False, moved)
-        return store
-
     def add(
         self,
         texts: Any = None,
@@ -127,8 +122,13 @@ class Index:
     ) -> list[str]:
         """Add documents and return their ids. An id that exists is an error. ids None: hashes of text and metadata.
 
-        With `vectors` nothing is computed and no text is cut: one row a document."""
-        return self._write(texts, ids, metadata, vectors, progress, is_new=True)
+        With `vectors` nothing is computed and no text is cut: one row a document.
+
+        >>> Index.open("memory:").add(["A cat sleeps."], ids=["a"], metadata=[{"lang": "en"}])
+        ['a']
+        """
+        documents = (texts, ids, metadata, vectors)
+        return write_documents(self.store, self.encoders, self.cutter, *documents, progress, is_new=True)
 
     def upsert(
         self,
@@ -142,15 +142,17 @@ class Index:
         """Add documents; one whose id exists replaces that document with all its passages.
 
         `sections` of each document, in order: a passage has the metadata of the one that most of it lies in.
-        """
-        return self._write(texts, ids, metadata, vectors, progress, is_new=False, sections=sections)
 
-    def delete(self, ids: str | Sequence[str]) -> int:
-        """Remove documents with all their passages and return how many there were."""
-        wanted = [ids] if isinstance(ids, str) else list(ids)
-        present = [id for id, rows in self.store.passages(wanted).items() if rows]
-        self.store.delete(present)
-        return len(present)
+        Returns their ids. Raises InputError for an id given twice, or metadata of another type than before.
+
+        >>> index = Index.open("memory:")
+        >>> index.upsert(["A cat sleeps."], ids=["a"]) + index.upsert(["A dog sleeps."], ids=["a"])
+        ['a', 'a']
+        >>> index.count()
+        1
+        """
+        documents = (texts, ids, metadata, vectors)
+        return write_documents(self.store, self.encoders, self.cutter, *documents, progress, False, sections)
 
     @overload
     def search(
@@ -196,6 +198,13 @@ class Index:
         "words" (BM25), "dense" (vectors), "sparse" and "late" (tokens), by default whatever the index has; `weights`
         says how much each counts, and `fusion` how: by "scores" or by "ranks". `diversity` (0 to 1) prefers hits that
         are unlike those before them. `min_score` leaves out hits whose relevance is lower (`Index.calibrate`).
+
+        Raises InputError for an unknown option, a filter that can't be read, or a vector of another dimension.
+
+        >>> index = Index.open("memory:")
+        >>> ids = index.add(["서울은 한국의 수도이다.", "Shares fell."], metadata=[{"year": 2024}, {"year": 2025}])
+        >>> index.search("수도가 어디야?", k=1, where="year >= 2024")[0].text
+        '서울은 한국의 수도이다.'
         """
         check_arguments("search", options, {*SearchOptions.__annotations__, "k", "candidates", "where"})
         reranking = reranking_of(options.pop("rerank", None))
@@ -210,7 +219,15 @@ class Index:
         vectors: Floats | None = None,
         **options: Unpack[RetrieveOptions],
     ) -> Candidates:
-        """Return the candidates of a search, which `finish` makes hits of. `vectors`: of texts, if they are known."""
+        """Return the candidates of a search, which `finish` makes hits of. `vectors`: of texts, if they are known.
+
+        The options are those of `search`, and so are the errors.
+
+        >>> index = Index.open("memory:")
+        >>> ids = index.add(["A cat sleeps.", "Shares fell."])
+        >>> [len(hits) for hits in index.retrieve("cat", k=1).hits]
+        [2]
+        """
         request = Request(k, candidates, where, **options)
         queries, is_single = as_queries(query)
         ways = choose_ways(request.by, request.weights, self.store, queries is not None)
@@ -222,7 +239,15 @@ class Index:
     def finish(
         self, found: Candidates, reranking: Reranking | None = None, logits: Sequence[Sequence[float]] | None = None
     ) -> Any:
-        """Re-rank, group and cut candidates. `logits`: of each query's candidates in their order, if they are known."""
+        """Re-rank, group and cut candidates. `logits`: of each query's candidates in their order, if they are known.
+
+        Returns what `search` does. Raises InputError for a re-ranker where the query is a vector.
+
+        >>> index = Index.open("memory:")
+        >>> ids = index.add(["A cat sleeps.", "Shares fell."], ids=["a", "b"])
+        >>> [hit.document_id for hit in index.finish(index.retrieve("cat", k=1))]
+        ['a']
+        """
         hits = found.hits
         if reranking is not None:
             if found.queries is None:
@@ -261,6 +286,14 @@ class Index:
 
         `relevant`: the ids of the documents that answer each query. With `rerank` the scale is that of searches with
         this re-ranker. Hits of the first `k` count as judged: a document that is not named is taken as irrelevant.
+
+        Raises InputError where there are not as many sets of ids as queries, or too few judged hits.
+
+        >>> index = Index.open("memory:")
+        >>> ids = index.add(["서울은 한국의 수도이다.", "Shares fell."], ids=["a", "b"])
+        >>> index.calibrate(["수도가 어디야?", "the stock market"] * 10, [["a"], ["b"]] * 10)
+        >>> 0 <= index.search("수도", k=1)[0].relevance <= 1
+        True
         """
         if len(queries) != len(relevant):
             raise InputError(f"Give relevant ids for every query; there are {len(queries)} and {len(relevant)}.")
@@ -270,129 +303,35 @@ class Index:
         known = {**facts.get("relevance", {}), key_of(reranking): {"weights": scale.weights, "bias": scale.bias}}
         self.store.put_facts({**facts, "relevance": known})
 
-    def get(self, ids: Sequence[str]) -> list[Hit]:
-        """Return passages by id, in this order, without scores; unknown ids are left out."""
-        rows = self.store.get(ids)
-        return [hit_of(rows, row, row, Fused(id, float("nan"), {}, {})) for row, id in enumerate(rows.ids)]
-
-    def count(self, where: str | None = None) -> int:
-        """Count passages: all, or those that a filter keeps."""
-        return self.store.count(self._filter(where))
-
-    def set_synonyms(self, path: str | os.PathLike[str]) -> int:
-        """Keep a file of synonyms, which widen searches for words, with the index; return its number of terms."""
-        lines, number = read_synonyms(path)
-        self.store.put_facts({**self.store.schema.facts, "synonyms": lines})
-        return number
-
-    def compact(self) -> dict[str, Any]:
-        """Tidy up and build what makes searching fast, if it pays; return what was done."""
-        return self.store.compact()
-
-    def info(self) -> dict[str, Any]:
-        """Describe this index, for people and for `munjang index info`."""
-        facts = self.store.schema.facts
-        names = ("model", "fingerprint", "beside", "chunk", "overlap", "context", "late_chunking", "terms")
-        stated = {key: facts[key] for key in names if key in facts}
-        shape = {"dimension": self.store.schema.dimension, "metric": self.store.schema.metric}
-        return {**self.store.info(), **shape, "vectors": self.store.schema.vectors, **stated}
-
     @property
     def ways(self) -> list[str]:
         """The ways that a query's text is searched by if `by` is not given."""
         return choose_ways(None, None, self.store, True)
 
-    def close(self) -> None:
-        """Close files and connections."""
-        self.store.close()
-
-    def __enter__(self) -> "Index":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def _write(
-        self,
-        texts: Any,
-        ids: Sequence[str] | None,
-        metadata: Sequence[Metadata] | None,
-        vectors: Any,
-        progress: bool | None,
-        is_new: bool,
-        sections: Sequence[Sequence[Section]] | None = None,
-    ) -> list[str]:
-        documents, vectors_ND = documents_of(texts, ids, metadata, vectors)
-        sections_of = sections_by_id(ids, sections)
-        own = [section.metadata for each in sections_of.values() for section in each]
-        context: list[Metadata] = [{FIELD: ""}] if "context" in self.store.schema.facts else []
-        fields = new_fields([values for _, _, values in documents] + own + context, self.store.schema.fields)
-        source = iter(documents)
-        start = 0
-        while batch := list(islice(source, BATCH_DOCUMENTS)):
-            batch_ids = [id for id, _, _ in batch]
-            batch_ND = None if vectors_ND is None else vectors_ND[start : start + len(batch)]
-            rows = self._rows(batch, batch_ND, progress, sections_of)
-            if is_new:
-                present = [id for id, passages in self.store.passages(batch_ids).items() if passages]
-                if present:
-                    raise InputError(f"{present[0]!r} is in the index already; upsert replaces it.")
-            self.extend(rows, fields)
-            self._put(rows, batch_ids, is_new)
-            start += len(batch)
-        return [id for id, _, _ in documents]
-
-    def _put(self, rows: Rows, document_ids: Sequence[str], is_new: bool) -> None:
-        """Store rows. A document that got shorter leaves no passages behind, and is never gone in between."""
-        if is_new:
-            self.store.add(rows)
-            return
-        before = {id for passages in self.store.passages(document_ids).values() for id in passages}
-        self.store.upsert(rows)
-        gone = before - set(rows.ids)
-        if gone:
-            self.store.remove(sorted(gone))
-
-    def _rows(
-        self,
-        documents: Sequence[tuple[str, str, Metadata]],
-        vectors_ND: Floats | None,
-        progress: bool | None,
-        sections: Mapping[str, Sequence[Section]],
-    ) -> Rows:
-        cut = cut_documents(documents, self.cutter if vectors_ND is None else None, self.store, sections)
-        return cut.encoded(self.encoders, self.store.schema, vectors_ND, progress)
-
     def cut(self, texts: Any, ids: Sequence[str], metadata: Sequence[Metadata], sections: Any = None) -> CutDocuments:
-        """Cut documents for `put`: the part of `upsert` that asks neither the model nor the store."""
+        """Cut documents for `put`: the part of `upsert` that asks neither the model nor the store.
+
+        >>> Index.open("memory:").cut(["A cat sleeps."], ids=["a"], metadata=[{}]).ids
+        ['a#0']
+        """
         documents = documents_of(texts, ids, metadata, None)[0]
         return cut_documents(documents, self.cutter, self.store, sections_by_id(ids, sections))
 
     def put(self, cut: CutDocuments, vectors: Floats) -> None:
-        """Store documents that are cut already, with the vectors of their passages; replace those of the same ids."""
-        rows = cut.encoded(self.encoders, self.store.schema, vectors)
-        self.extend(rows, new_fields(cut.metadata, self.store.schema.fields))
-        self._put(rows, list(dict.fromkeys(cut.document_ids)), is_new=False)
+        """Store documents that are cut already, with the vectors of their passages; replace those of the same ids.
 
-    def extend(self, rows: Rows, fields: Mapping[str, str]) -> None:
-        """Make room for fields that no row had before, once it is clear that the rows can be stored: refused ones
-        leave no field behind, whose type a value that is not there would have fixed."""
-        schema = self.store.schema
-        used = {name for values in rows.metadata for name in values}
-        new = check_fields({name: kind for name, kind in fields.items() if name in used}, schema.fields)
-        if new:
-            check_rows(rows, replace(schema, fields={**schema.fields, **new}), self.store.abilities)
-            self.store.extend(new)
+        >>> index = Index.open("memory:")
+        >>> cut = index.cut(["A cat sleeps."], ids=["a"], metadata=[{}])
+        >>> index.put(cut, index.model.encode_document(cut.texts))
+        >>> index.count()
+        1
+        """
+        rows = cut.encoded(self.encoders, self.store.schema, vectors)
+        make_room(self.store, rows, new_fields(cut.metadata, self.store.schema.fields))
+        put_rows(self.store, rows, list(dict.fromkeys(cut.document_ids)), is_new=False)
 
     def _check_queries(self, query: Any) -> Floats:
         vectors, dimension = check_vectors(query, "query"), self.store.schema.dimension
         if vectors.shape[1] != dimension:
             raise InputError(f"The query has {vectors.shape[1]} dimensions, the index {dimension}; use one model.")
         return vectors
-
-    def _filter(self, where: str | None) -> Filter | None:
-        return None if where is None else parse(where, self.store.schema.fields)
-
-    def scan(self, batch_rows: int = 4096) -> Iterator[Rows]:
-        """Read all rows with their vectors, batch by batch."""
-        return self.store.scan(batch_rows)

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from munjang.data.documents import Document
 from munjang.index.documents import document_id
-from munjang.index.index import BATCH_DOCUMENTS, Index
+from munjang.index.index import Index
+from munjang.index.writing import BATCH_DOCUMENTS
 from munjang.progress import Progress
 
 MAX_BATCH_CHARACTERS = 4_000_000  # so that a killed run has few books to read again

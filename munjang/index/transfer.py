@@ -21,9 +21,10 @@ from munjang.errors import InputError
 from munjang.index.cutting import read_texts
 from munjang.index.documents import new_fields
 from munjang.index.encoders import Encoders, load
-from munjang.index.index import BATCH_DOCUMENTS, Index
+from munjang.index.index import Index
 from munjang.index.schema import PASSAGE_DEFAULTS, schema_of, stored_vectors
 from munjang.index.words import document_terms
+from munjang.index.writing import BATCH_DOCUMENTS, make_room
 from munjang.progress import Progress
 from munjang.stores import open_store
 from munjang.stores.base import NoSuchStore, Rows, Schema
@@ -87,7 +88,7 @@ def import_rows(index: Index, path: Path, progress: bool | None = None) -> int:
             except (KeyError, TypeError, ValueError, AttributeError) as error:
                 where = f"{path}, lines {batch[0][0]} to {batch[-1][0]}"
                 raise InputError(f"{where}: not rows that `munjang index export` writes ({error!r:.80}).") from error
-            index.extend(rows, new_fields(rows.metadata, index.store.schema.fields))
+            make_room(index.store, rows, new_fields(rows.metadata, index.store.schema.fields))
             index.store.upsert(rows)
             number += len(rows)
             bar.advance(len(rows))

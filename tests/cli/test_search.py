@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from munjang.cli import main
+from munjang.index import Index
 
 NOTES = {
     "seoul.txt": "서울은 한국의 수도이다. 한강이 흐른다.",
@@ -83,3 +84,11 @@ def test_the_weight_of_the_re_ranker(
 def test_nowhere_to_look(tiny_bert: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["search", "x", "-m", str(tiny_bert)]) == 2
     assert "--index" in capsys.readouterr().err
+
+
+def test_an_index_among_the_files(tiny_bert: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("lancedb")
+    place = tmp_path / "my index"
+    Index.open(place, tiny_bert).close()
+    assert main(["search", "x", str(place), "-m", str(tiny_bert)]) == 2
+    assert f"--index '{place}'" in capsys.readouterr().err

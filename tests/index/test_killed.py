@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from munjang.cli import main
-from munjang.index.index import BATCH_DOCUMENTS
+from munjang.index.writing import BATCH_DOCUMENTS
 from munjang.stores import open_store
 from munjang.stores.base import NoSuchStore
 
