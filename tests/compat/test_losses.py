@@ -1,5 +1,6 @@
 """Losses under their names: the same numbers as theirs, over 50 steps from the same weights and batches."""
 
+import dataclasses
 import inspect
 
 import pytest
@@ -86,10 +87,9 @@ def still(model):
     for module in model.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0
-        if hasattr(module, "shape") and hasattr(module.shape, "attention_dropout"):
-            module.shape = type(module.shape)(
-                **{**vars(module.shape), **dict.fromkeys([n for n in vars(module.shape) if n.endswith("dropout")], 0.0)}
-            )
+        if dataclasses.is_dataclass(shape := getattr(module, "shape", None)):
+            rates = [field.name for field in dataclasses.fields(shape) if "dropout" in field.name]
+            module.shape = dataclasses.replace(shape, **dict.fromkeys(rates, 0.0))
         for name in ("dropout", "dropout_prob"):
             if isinstance(getattr(module, name, None), float):
                 setattr(module, name, 0.0)
@@ -135,6 +135,41 @@ def test_losses_are_theirs(make, name, num_steps):
     assert curves[0].std() > 0
 
 
+INSIDE = ["CoSENTLoss", "MultipleNegativesRankingLoss", "CachedMultipleNegativesRankingLoss", "MSELoss"]
+
+
+@pytest.mark.parametrize("num_steps", LENGTHS)
+@pytest.mark.parametrize("name", INSIDE)
+def test_matryoshka_is_theirs(make, name, num_steps):
+    columns, kind, options = KINDS[name]
+    folder = str(make("bert", normalize=False))
+    curves = []
+    for package, module in ((compat, losses.ALL), (sentence_transformers, vars(their_losses))):
+        model = still(package.SentenceTransformer(folder, device="cpu"))
+        inner = module[name](model, **options)
+        loss = module["MatryoshkaLoss"](model, inner, [8, 32, 16], matryoshka_weights=[0.5, 1.0, 0.25])
+
+        def batches(model, loss, step):
+            texts, labels = batch(step, columns, kind)
+            return loss([model.preprocess(column) for column in texts], labels)
+
+        curves.append(curve(model, loss, batches, num_steps))
+    torch.testing.assert_close(curves[0], curves[1], atol=1e-5, rtol=1e-5)
+    assert curves[0].std() > 0
+
+
+@pytest.mark.parametrize("num_steps", LENGTHS)
+def test_cross_entropy_is_theirs(make, num_steps):
+    folder = str(make("bert", kind="classifier", num_labels=3))
+    curves = []
+    for package, module in ((compat, cross_losses.ALL), (sentence_transformers, vars(their_cross_losses))):
+        model = still(package.CrossEncoder(folder, device="cpu"))
+        loss = module["CrossEntropyLoss"](model)
+        curves.append(curve(model, loss, lambda model, loss, step: loss(*batch(step, PAIR, "classes")), num_steps))
+    torch.testing.assert_close(curves[0], curves[1], atol=1e-5, rtol=1e-5)
+    assert curves[0].std() > 0
+
+
 @pytest.mark.parametrize("num_steps", LENGTHS)
 @pytest.mark.parametrize("name", CROSS)
 def test_losses_of_cross_encoders_are_theirs(make, name, num_steps):
@@ -160,9 +195,8 @@ def test_losses_of_cross_encoders_are_theirs(make, name, num_steps):
 
 
 def test_every_loss_of_the_tables_is_compared():
-    assert {*KINDS, "MatryoshkaLoss", "AdaptiveLayerLoss", "Matryoshka2dLoss"} == {
-        name for name in losses.ALL if name.endswith("Loss")
-    }
+    wrappers = {"MatryoshkaLoss", "AdaptiveLayerLoss", "Matryoshka2dLoss"}
+    assert {*KINDS, *wrappers} == {name for name in losses.ALL if name.endswith("Loss")}
     assert {*CROSS, "CrossEntropyLoss"} == {name for name in cross_losses.ALL if name.endswith("Loss")}
 
 

@@ -67,12 +67,17 @@ class MatryoshkaLoss(nn.Module):
         places: Sequence[int] = range(len(self.matryoshka_dims))
         if 0 < self.n_dims_per_step < len(places):
             places = random.sample(places, self.n_dims_per_step)
-        losses = [
-            self.matryoshka_weights[place]
-            * compute([F.normalize(rows[..., : self.matryoshka_dims[place]], dim=-1) for rows in embeddings], labels)
-            for place in places
-        ]
+        losses = []
+        for place in places:
+            dim = self.matryoshka_dims[place]
+            cut = [F.normalize(rows[..., :dim], dim=-1) for rows in embeddings]
+            losses.append(self.matryoshka_weights[place] * compute(cut, self._cut_like_vectors(labels, dim)))
         return torch.stack(losses).sum()
+
+    def _cut_like_vectors(self, labels: Any, dim: int) -> Any:
+        """Cut labels that are a teacher's vectors, as wide as the model's own; others stay as they are."""
+        is_wide = isinstance(labels, Tensor) and labels.ndim in (2, 3)
+        return labels[..., :dim] if is_wide and labels.shape[-1] == self.model.get_embedding_dimension() else labels
 
     def get_config_dict(self) -> dict[str, Any]:
         """Return the arguments."""
