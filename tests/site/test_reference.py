@@ -1,25 +1,16 @@
-"""The API reference names everything that is public, with examples that run."""
+"""The API reference names everything that is public; tests/test_doctests.py runs the examples that it shows."""
 
-import doctest
 import importlib
 import inspect
 import re
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
-import pytest
-
-from munjang import CrossEncoder
+from docs.site.text import fenced
 
 PAGES = sorted((Path(__file__).parents[2] / "docs/reference/api").glob("*.md"))
 TASKS = ("classify", "cluster", "dedupe", "keywords", "paraphrases", "recommend", "topics")
 PACKAGES = ("munjang", "munjang.index", "munjang.evaluation", *(f"munjang.tasks.{name}" for name in TASKS))
-
-
-def examples(page: Path) -> str:
-    """All examples of a page, in order."""
-    return "\n\n".join(re.findall(r"^```pycon\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL))
 
 
 def public_names() -> Iterator[tuple[str, object]]:
@@ -40,25 +31,6 @@ def public_names() -> Iterator[tuple[str, object]]:
 NAMES = dict(public_names())
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _loaded_once() -> Iterator[None]:
-    """The bundled re-ranker, which no example changes, is loaded once."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(CrossEncoder, "load", cache(CrossEncoder.load))
-        yield
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.IGNORE_EXCEPTION_DETAIL
-    found = doctest.DocTestParser().get_doctest(examples(page), {}, page.name, str(page), 0)
-    assert found.examples
-    output: list[str] = []
-    result = doctest.DocTestRunner(optionflags=flags).run(found, out=output.append)
-    assert result.failed == 0, "".join(output)
-
-
 def test_every_public_name_is_on_a_page() -> None:
     shown = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
     listed = {line.rpartition(".")[2] for line in re.findall(r"^::: ([\w.]+)$", shown, re.MULTILINE)}
@@ -70,3 +42,13 @@ def test_every_public_name_has_a_docstring_with_an_example() -> None:
     without = {name for name, text in texts.items() if not re.search(r"^>>> ", text, re.MULTILINE)}
     assert without == set()
     assert {name for name, text in texts.items() if len(text) < 20} == set()
+
+
+def test_examples_are_shown_as_code() -> None:
+    text = fenced(
+        "Add numbers.\n\nReturns one.\n\n>>> for n in [1]:\n...     print(n)\n1\n>>> 2\n2\n\nMore.\n\n>>> 3\n3"
+    )
+    first, second = re.findall(r"```pycon\n(.*?)\n```", text, re.DOTALL)
+    assert first == ">>> for n in [1]:\n...     print(n)\n1\n>>> 2\n2"
+    assert second == ">>> 3\n3"
+    assert text.startswith("Add numbers.\n\nReturns one.\n\n```")
