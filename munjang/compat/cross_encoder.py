@@ -169,20 +169,26 @@ class CrossEncoder(CrossFitting, Model[cross_encoder.CrossEncoder]):
         return [{**hit, "text": documents[hit["corpus_id"]]} for hit in hits] if return_documents else hits
 
     @property
+    def _settings(self) -> cross_encoder.CrossEncoder:
+        """Return ours for its settings: `facade` makes it ready to predict, which would turn dropout off."""
+        facade: cross_encoder.CrossEncoder = self._facade or self.facade
+        return facade
+
+    @property
     def num_labels(self) -> int:
         """Return the number of scores per pair."""
-        return self.facade.num_labels
+        return self._settings.num_labels
 
     @property
     def activation_fn(self) -> Any:
         """Return the function from logits to scores that is used if a call gives none."""
-        return self.facade.activation
+        return self._settings.activation
 
     @activation_fn.setter
     def activation_fn(self, function: Any) -> None:
         if not callable(function):
             raise InputError(f"activation_fn should be a function of a tensor, not {type(function).__name__}.")
-        self.facade.activation = function
+        self._settings.activation = function
 
     @property
     def default_activation_function(self) -> Any:
@@ -191,7 +197,7 @@ class CrossEncoder(CrossFitting, Model[cross_encoder.CrossEncoder]):
 
     def get_default_activation_fn(self) -> nn.Module:
         """Return the checkpoint's activation, or sigmoid for one label and identity for several."""
-        return self.facade.model.activation or (nn.Sigmoid() if self.num_labels == 1 else nn.Identity())
+        return self._settings.model.activation or (nn.Sigmoid() if self.num_labels == 1 else nn.Identity())
 
     @property
     def max_length(self) -> Any:

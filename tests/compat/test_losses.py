@@ -192,6 +192,18 @@ def test_losses_of_cross_encoders_are_theirs(make, name, num_steps):
 
         curves.append(curve(model, loss, batches, num_steps))
     torch.testing.assert_close(curves[0], curves[1], atol=1e-5, rtol=1e-5)
+    assert curves[0].std() > 0
+
+
+@pytest.mark.parametrize("name", CROSS)
+def test_making_a_loss_leaves_dropout_on(make, name):
+    model = compat.CrossEncoder(str(make("bert", kind="classifier", num_labels=1)), device="cpu").train()
+    cross_losses.ALL[name](model)
+    assert model.num_labels == 1
+    assert isinstance(model.activation_fn, torch.nn.Module)
+    assert [module for module in model.modules() if not module.training] == []
+    model.predict([("a", "b")])
+    assert not model.training
 
 
 def test_every_loss_of_the_tables_is_compared():
