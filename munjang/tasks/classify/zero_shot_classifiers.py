@@ -51,6 +51,8 @@ def zero_shot(
     `template` stands around each description, as "a question about {}". `examples`, texts and their labels, set the
     temperature.
 
+    Raises InputError for a temperature that is not over 0.
+
     >>> zero_shot(["sports", "economy"], BiEncoder.load()).predict(["The team won the final."])
     ['sports']
     """

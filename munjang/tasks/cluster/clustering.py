@@ -78,6 +78,8 @@ def cluster(
 
     Vectors are taken at length one, so that cosine and Euclidean distance order them alike.
 
+    Returns a Clustering; raises InputError for an unknown method.
+
     >>> cluster(["A cat sleeps.", "A kitten naps."] * 2, config=ClusterConfig(threshold=0.7, min_size=2)).sizes
     [4]
     """

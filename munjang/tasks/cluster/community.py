@@ -29,6 +29,8 @@ def communities(
 
     All of a group have a cosine of at least `threshold` with the centre. Texts in no group are in none of the lists.
 
+    Raises InputError for a min_size below 1.
+
     >>> [sorted(each) for each in communities(["A cat sleeps.", "A kitten naps.", "Shares fell."], min_size=2)]
     [[0, 1]]
     """

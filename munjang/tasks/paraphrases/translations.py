@@ -32,6 +32,8 @@ def bitext(
 
     The score is the margin, not a cosine: 1 is no closer than other neighbours; from 1.06 on most are translations.
 
+    Returns Pair records; raises InputError for num_neighbours below 1.
+
     >>> found = bitext(["A cat sleeps.", "Shares fell."], ["주가가 떨어졌다.", "고양이가 잔다."], num_neighbours=1)
     >>> sorted((pair.first, pair.second) for pair in found)
     [(0, 1), (1, 0)]

@@ -65,6 +65,8 @@ class Items:
     ) -> "Items":
         """Make items of texts; ids None numbers them from "0".
 
+        Raises InputError for no texts, ids that are not one for each, or an id given twice.
+
         >>> Items.of_texts(["A cat sleeps."], BiEncoder.load(), ids=["a"]).vectors(["a"]).shape
         (1, 384)
         """
@@ -80,6 +82,8 @@ class Items:
         model: BiEncoder | None = None,
     ) -> "Items":
         """Make items of ready vectors; needs in words need the `model`.
+
+        Raises InputError for no vectors, ids that are not one for each, or an id given twice.
 
         >>> Items.of_vectors([[1.0, 0.0], [0.0, 1.0]], ids=["a", "b"]).vectors(["b"]).tolist()
         [[0.0, 1.0]]
