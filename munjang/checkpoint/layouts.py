@@ -48,6 +48,7 @@ NOT_COMPUTED = {
     **dict.fromkeys(("Asym", "Router"), "queries and documents with weights of their own are not computed"),
     **dict.fromkeys(("MLMTransformer", "SpladePooling", "SparseStaticEmbedding"), "SparseEncoder loads it"),
 }
+IMAGE_FAMILIES = ("align", "altclip", "chinese_clip", "clip", "siglip", "siglip2")  # one encoder each for texts, images
 PYLATE_DENSE = "pylate.models.Dense.Dense"
 
 
@@ -101,6 +102,7 @@ def read_sentence_modules(folder: Path, pooling: tuple[str, ...] | None) -> Mode
     tail = parts[1:] if kind == "Transformer" else parts
     pooled = parts[0] if parts and kind == "Transformer" else None
     if kind == "Transformer" and not isinstance(pooled, Pooling):
+        _check_reads_texts(first)
         raise UnsupportedModel(f"{folder}: a Pooling must follow the Transformer, else a text has no vector.")
     if not all(isinstance(part, nn.Module) for part in tail):
         raise UnsupportedModel(f"{folder}: {type(tail[0]).__name__} can't follow; a bi-encoder has one Pooling, first.")
@@ -159,6 +161,7 @@ def read_transformer(
     folder: Path, layout: str, network_of: Callable[[Json], Network], is_plain: bool = False, is_late: bool = False
 ) -> Model:
     """Read a transformer's folder: the network from its config.json, and the tokenizer within the network's limits."""
+    _check_reads_texts(folder)
     settings = EncoderSettings() if is_plain else encoder_settings(folder)
     if settings.late and not is_late:
         raise UnsupportedModel(f"{folder} sets {', '.join(settings.late)}, which only a MultiVectorEncoder has.")
@@ -179,6 +182,14 @@ def read_transformer(
     tokenizer.max_length = min((limit for limit in limits if limit is not None), default=None)
     _check_room(folder, tokenizer, tokenizer.single)
     return model
+
+
+def _check_reads_texts(folder: Path) -> None:
+    family = read_json_if(folder / "config.json").get("model_type")
+    if family in IMAGE_FAMILIES:
+        raise UnsupportedModel(
+            f"{folder} is a model of the family {family!r}: it reads images, and only texts are computed."
+        )
 
 
 def _check_room(folder: Path, tokenizer: Tokenizer, template: Template) -> None:

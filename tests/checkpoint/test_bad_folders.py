@@ -388,3 +388,16 @@ def test_modules_that_we_do_not_have(folder: Path, name: str, why: str) -> None:
     entries[0]["type"] = f"sentence_transformers.models.{name}"
     folders.write(folder / "modules.json", entries)
     refuse(folder, why, UnsupportedModel)
+
+
+@pytest.mark.parametrize("layout", ["transformers", "with Pooling", "without Pooling"])
+def test_models_of_images(folder: Path, layout: str) -> None:
+    entries = folders.read(folder / "modules.json")
+    folders.edit(folder / entries[0]["path"] / "config.json", model_type="clip")
+    if layout == "transformers":
+        (folder / "modules.json").unlink()
+        for entry in entries[1:]:
+            shutil.rmtree(folder / entry["path"], ignore_errors=True)
+    else:
+        folders.write(folder / "modules.json", entries[:2] if layout == "with Pooling" else entries[:1])
+    refuse(folder, "family 'clip': it reads images, and only texts are computed", UnsupportedModel)
