@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from munjang.data.examples import number_texts
@@ -35,24 +34,20 @@ class TokenTable:
     keys: Ints  # number of each text, the same for equal texts
 
     @classmethod
-    def build(
-        cls, texts: Sequence[str], tokenizer: Tokenizer, folder: Path | None = None, device: torch.device | None = None
-    ) -> "TokenTable":
+    def build(cls, texts: Sequence[str], tokenizer: Tokenizer, folder: Path | None = None) -> "TokenTable":
         """Load the file that another run or process left in `folder`, else write it; None: stay in memory.
-
-        `device` is where texts are tokenized, if not on the host.
 
         >>> from munjang import BiEncoder
         >>> TokenTable.build(["a cat", "a dog", "a cat"], BiEncoder.load().tokenizer).keys.tolist()
         [0, 1, 0]
         """
         if folder is None:
-            return _made(texts, tokenizer, device)
+            return _made(texts, tokenizer)
         path = folder / f"tokens-{_fingerprint(texts, tokenizer)}.bin"
         cached = _mapped(path)
         if cached is not None:
             return cached
-        table = _made(texts, tokenizer, device)
+        table = _made(texts, tokenizer)
         folder.mkdir(parents=True, exist_ok=True)
         _write(table, path)
         return _mapped(path) or table  # mapped, so that processes of one machine share the memory
@@ -72,9 +67,9 @@ class TokenTable:
         return gather(self.ids, self.starts, keys, lengths), lengths
 
 
-def _made(texts: Sequence[str], tokenizer: Tokenizer, device: torch.device | None) -> TokenTable:
-    keys, distinct = number_texts(texts), list(dict.fromkeys(texts))
-    ids, lengths = tokenizer.bodies(distinct) if device is None else tokenizer.bodies_on(distinct, device)
+def _made(texts: Sequence[str], tokenizer: Tokenizer) -> TokenTable:
+    keys = number_texts(texts)
+    ids, lengths = tokenizer.bodies(list(dict.fromkeys(texts)))
     return TokenTable(ids, cumulative(lengths), keys)
 
 

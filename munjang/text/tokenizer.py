@@ -25,7 +25,6 @@ from munjang.text.lookup.device import DeviceLookup
 from munjang.text.lookup.lookup import SpanLookup, body_tokenizer, from_bytes
 from munjang.types import Ids, Ints
 
-TEXTS_AT_ONCE = 1 << 15  # looked up together on a device
 PROBES = ("a", "가", "1", "the", "!", "中")
 
 
@@ -133,15 +132,6 @@ class Tokenizer:
         kept = flat != self.dropped
         text_of = np.repeat(np.arange(len(lengths)), lengths)
         return flat[kept], np.bincount(text_of[kept], minlength=len(lengths)).astype(np.int64)
-
-    def bodies_on(self, texts: Sequence[str], device: torch.device) -> tuple[Ids, Ints]:
-        """Return what `bodies` does, looked up on a device; on the host where that can't be."""
-        lookup = self.on(device)
-        if lookup is None or not texts:
-            return self.bodies(texts)
-        parts = (lookup(texts[at : at + TEXTS_AT_ONCE]).to_host() for at in range(0, len(texts), TEXTS_AT_ONCE))
-        flat, lengths = zip(*parts, strict=True)
-        return np.concatenate(flat), np.concatenate(lengths)
 
     def __call__(self, texts: Sequence[str]) -> Tokens:
         """Return the ids of single texts with their special tokens, cut to `max_length`."""

@@ -153,9 +153,8 @@ def prepare(dataset: Dataset, trainee: Trainee, config: TrainConfig, cache: Path
     prompts = dataset.prompts or ("",) * len(examples.texts)
     if len(prompts) != len(examples.texts):
         raise InputError(f"{examples.name} has {len(examples.texts)} text columns, but {len(prompts)} prompts.")
-    device = trainee.device if trainee.device.type == "cuda" else None  # the one that tokenizes sooner than a host
     tables = [
-        TokenTable.build([prompt + text for text in column] if prompt else column, trainee.tokenizer, cache, device)
+        TokenTable.build([prompt + text for text in column] if prompt else column, trainee.tokenizer, cache)
         for prompt, column in zip(prompts, examples.texts, strict=True)
     ]
     objective = objective.to(trainee.device)

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer as RustTokenizer
@@ -30,16 +29,6 @@ TEXTS = [
 @pytest.fixture(scope="module")
 def tokenizer(tiny_bert: Path) -> Tokenizer:
     return Tokenizer(RustTokenizer.from_file(str(tiny_bert / "tokenizer.json")))
-
-
-@pytest.mark.parametrize("texts", [TEXTS, [], [""], [f"cat {row}" for row in range(9)]])
-def test_tokens_of_a_device(tokenizer: Tokenizer, texts: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("munjang.text.tokenizer.TEXTS_AT_ONCE", 4)
-    table, wanted = TokenTable.build(texts, tokenizer, None, torch.device("cpu")), TokenTable.build(texts, tokenizer)
-    assert tokenizer.on(torch.device("cpu")) is not None
-    assert table.ids.tolist() == wanted.ids.tolist()
-    assert table.starts.tolist() == wanted.starts.tolist()
-    assert table.keys.tolist() == wanted.keys.tolist()
 
 
 def expect(table: TokenTable, tokenizer: Tokenizer, texts: list[str], rows: list[int]) -> None:
