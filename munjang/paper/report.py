@@ -81,6 +81,7 @@ class Result:
     machines: tuple[str, ...] = ()
     dates: tuple[str, ...] = ()
     train_rows: dict[str, int] = field(default_factory=dict)
+    seeds: tuple[int, ...] = ()  # those with a record
 
     @classmethod
     def of(
@@ -97,7 +98,8 @@ class Result:
         machines = dict.fromkeys(record["machine"] for record in records)
         dates = tuple(sorted(record["date"][:10] for record in records))
         rows = {name: count for record in records for name, count in record["train_rows"].items() if not record["part"]}
-        return cls(model, config, shown, speed, tuple(missing), tuple(machines), dates[:1] + dates[-1:], rows)
+        seeds = tuple(sorted({record["seed"] for record in records}))
+        return cls(model, config, shown, speed, tuple(missing), tuple(machines), dates[:1] + dates[-1:], rows, seeds)
 
     def to_json(self) -> dict[str, Any]:
         """Return everything as plain values."""
@@ -224,7 +226,9 @@ def _score(table: Table, line: Line, key: str, records: Sequence[dict[str, Any]]
 def _circumstances(result: Result) -> list[str]:
     config = result.config
     rows = ", ".join(f"{name} {count:,}" for name, count in result.train_rows.items())
-    seeds = ", ".join(map(str, config.seeds))
+    seeds = ", ".join(map(str, result.seeds)) or "none"
+    if missing := set(config.seeds) - set(result.seeds):
+        seeds += f" (not yet {', '.join(map(str, sorted(missing)))})"
     dates = " to ".join(dict.fromkeys(result.dates))
     return [
         f"Language {config.language}, seeds {seeds}, batch {config.batch_size}, {config.nli_epochs} and "

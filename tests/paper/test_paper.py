@@ -16,7 +16,7 @@ from munjang.paper import run, work
 from munjang.paper.config import QUICK_ROWS, PaperConfig
 from munjang.paper.experiments import AFS_SETS, LANGUAGES, NUM_FOLDS, Line, Stage, tables
 from munjang.paper.published import figure
-from munjang.paper.report import Score
+from munjang.paper.report import Result, Score, markdown
 from munjang.paper.run import Paper, plan
 from munjang.paper.sets import Sets
 from tests.paper.published import put_english, put_korean
@@ -143,6 +143,11 @@ def test_scores_of_seeds() -> None:
     assert str(Score((70.0, 72.0, 74.0))) == "72.00 ± 2.00"
     assert str(Score((70.0,))) == "70.00"
     assert str(Score(())) == "–"
+
+
+def test_seeds_without_a_record_are_named() -> None:
+    shown = markdown(Result("model", PaperConfig(seeds=(1, 2, 3)), (), None, (), seeds=(1,)))
+    assert "seeds 1 (not yet 2, 3), batch" in shown
 
 
 def test_a_plan_names_what_is_missing_and_trains_nothing(korean: Path, tiny_bert: Path, tmp_path: Path) -> None:
