@@ -9,11 +9,13 @@ munjang keys revoke keys.json alice              a server with --keys keys.json 
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from munjang.cli.options import option
 from munjang.errors import InputError, MissingExtra
-from munjang.types import Scalar
+
+if TYPE_CHECKING:
+    from munjang.types import Scalar  # numpy comes with it
 
 SUMMARY_KO = "서버 이용자의 열쇠를 만들고, 보고, 거두기"
 
@@ -59,7 +61,7 @@ def run(options: Options) -> int:
     return 0
 
 
-def _pair(given: str) -> tuple[str, Scalar]:
+def _pair(given: str) -> "tuple[str, Scalar]":
     """Read FIELD=VALUE: true, false and numbers as such; "2020" in quotes is a text."""
     name, sign, text = given.partition("=")
     if not (name and sign and text):

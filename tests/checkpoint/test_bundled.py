@@ -168,7 +168,8 @@ def test_commands_need_no_model(
 
 
 def test_the_server_takes_both(bundled: Path) -> None:
-    from munjang.cli.serve import Options, load
+    from munjang.cli.serve import Options, limits_of, load
+    from munjang.server.loading import Loader
 
-    service = load(Options())
+    service = load(Options(), Loader(), limits_of(Options()))
     assert {each.name for each in (*service.embedders, *service.rerankers)} == {"ko-en-small", "ko-en-reranker"}

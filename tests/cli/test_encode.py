@@ -336,7 +336,10 @@ def test_pipe(tmp_path: Path, tiny_bert: Path, capsys: pytest.CaptureFixture[str
         (["-o", "."], "Unknown suffix of the output ''"),
         (["-o", "a.npy", "--keep-text"], "--keep-text: a .npy file has no place for texts"),
         (["-o", "a.npy", "--chunk-rows", "0"], "--chunk-rows must be at least 1, not 0"),
-        (["-o", "a.npy", "--query", "--document"], "argument --document: not allowed with argument --query"),
+        (
+            ["-o", "a.npy", "--query", "--document"],
+            "argument --document/--no-document: not allowed with argument --query/--no-query",
+        ),
         (["-o", "a.npy", "--format", "parquet", "-"], "Parquet can't be read from standard input"),
         (["-o", "a.npy", "-", "-"], "Standard input (-) can be read only once"),
         (["-o", "texts.jsonl", "texts.jsonl"], "texts.jsonl is both input and output"),

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 from safetensors.torch import load_file
 
-from munjang import BiEncoder, CrossEncoder, Dataset, train
+from munjang import BiEncoder, CrossEncoder, Dataset, MultiVectorEncoder, train
 from munjang.data.examples import Examples
 from munjang.errors import CheckpointError, InputError, MunjangError
 from munjang.objectives import OBJECTIVES
 from munjang.training import run as runs
 from munjang.training.config import TrainConfig
 from munjang.training.run import Run
+from tests.token_models import make_late
 from tests.training.made import examples, sentences
 from tests.training.runs import alike, losses, pairs, quiet, write_sts, write_tsv
 
@@ -74,14 +75,20 @@ def test_a_missing_file(model: BiEncoder) -> None:
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
-def test_one_row(make: Callable[..., Path], objective: str) -> None:
+def test_one_row(make: Callable[..., Path], tmp_path: Path, objective: str) -> None:
     """Every objective learns from one row, if nothing, or says that it can't."""
     kind = OBJECTIVES[objective]
     columns = max(kind.num_texts[0], 1)
     scores = np.array([[0.9, 0.2]]) if columns == 3 else np.array([0.7])
     rows = Examples("one", tuple([text] for text in A[:columns]), labels=np.array([1]), scores=scores)
-    folder = make("bert", kind="cross", num_labels=3 if objective == "cross_entropy" else 1)
-    model: Any = CrossEncoder.load(folder, "cpu") if kind.needs == "logits" else BiEncoder.load(make("bert"), "cpu")
+    model: Any
+    if kind.needs == "logits":
+        num_labels = 3 if objective == "cross_entropy" else 1
+        model = CrossEncoder.load(make("bert", kind="cross", num_labels=num_labels), "cpu")
+    elif kind.needs == "token_vectors":
+        model = MultiVectorEncoder.load(make_late(tmp_path / "late"), "cpu")
+    else:
+        model = BiEncoder.load(make("bert"), "cpu")
     teacher = BiEncoder.load(make("bert"), "cpu") if "teacher" in kind.extras else None
     data = Dataset(data=rows, objective=objective, teacher=teacher)
     if objective == "cross_in_batch" or (not kind.is_separable and columns < 3):

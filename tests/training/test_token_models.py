@@ -73,8 +73,16 @@ def test_micro_batches_change_nothing(tmp_path: Path) -> None:
         model = MultiVectorEncoder.load(folder, "cpu", "float32")
         config = TrainConfig(max_steps=2, batch_tokens=batch_tokens, **CONFIG)
         train(model, pairs(), "late_in_batch", config)
-        weights.append(torch.cat([parameter.flatten() for parameter in model.network.parameters()]))
+        weights.append(torch.cat([_moved(name, each) for name, each in model.network.named_parameters()]))
     torch.testing.assert_close(weights[0], weights[1], rtol=1e-3, atol=1e-5)
+
+
+def _moved(name: str, parameter: torch.Tensor) -> torch.Tensor:
+    """Leave out the biases of keys: softmax cancels them, so their gradients are rounding, which Adam scales up."""
+    if not name.endswith("qkv.bias"):
+        return parameter.detach().flatten()
+    query, _, value = parameter.detach().chunk(3)
+    return torch.cat([query, value])
 
 
 def test_what_does_not_fit_is_refused(tmp_path: Path, make: Callable[..., Path]) -> None:
