@@ -1,5 +1,6 @@
 """Bars and lines as SVG, written by hand: a handful of rectangles is no reason for a plotting library."""
 
+import math
 from typing import TypeAlias
 from xml.sax.saxutils import escape
 
@@ -62,6 +63,31 @@ def lines(title: str, panels: dict[str, dict[str, Line]]) -> str:
             parts.append(f'<path d="M{WIDTH - LABEL + 16} {at - 4}h24" stroke="{colour}" stroke-width="2"{dash}/>')
             parts.append(_text(WIDTH - LABEL + 46, at, label))
         top = floor + 40
+    return _picture(parts, top)
+
+
+def frontier(title: str, panels: dict[str, list[tuple[str, float, float, float]]]) -> str:
+    """Points of (name, milliseconds, quality, bytes) over a logarithm of time, in each panel; larger ones take more.
+
+    >>> frontier("Search", {"set": [("words", 1.0, 90.0, 500.0), ("vectors", 20.0, 95.0, 2000.0)]})[:4]
+    '<svg'
+    """
+    parts, top = [_text(10, 24, title, "bold")], 44
+    for name, points in panels.items():
+        times, qualities = [math.log10(ms) for _, ms, _, _ in points], [quality for _, _, quality, _ in points]
+        left, low = min(times), min(qualities)
+        across, high = max(max(times) - left, 1e-9), max(max(qualities) - low, 1e-9)
+        best = max(size for *_, size in points)
+        parts.append(_text(10, top + 12, name, "bold"))
+        floor = top + 34 + HEIGHT
+        for label, ms, quality, size in sorted(points, key=lambda point: point[1]):
+            x = EDGE + (math.log10(ms) - left) / across * (WIDTH - LABEL - EDGE)
+            y, is_best = floor - (quality - low) / high * HEIGHT, all(quality >= q for _, m, q, _ in points if m <= ms)
+            colour, radius = OURS if is_best else THEIRS, 3 + 9 * math.sqrt(size / best)
+            parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="{colour}" fill-opacity="0.7"/>')
+            said = f"{label}: {quality:.1f}, {ms:.0f} ms, {size / 1000:.1f} kB"
+            parts.append(_text(x + radius + 4, y + 4, said))
+        top = floor + 30
     return _picture(parts, top)
 
 

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.chart import bars
+from benchmarks.chart import frontier
 from benchmarks.korean_pages import build, is_development, rows_of
 from munjang import BiEncoder, CrossEncoder, Index, MultiVectorEncoder, checkpoint
 from munjang.engine.measure import processor
@@ -124,6 +124,20 @@ def row(name: str, data: Retrieval, run: Any, seconds: float) -> dict[str, Any]:
     return {"way": name, "ndcg@10": round(quality, 2), "queries": len(run), "ms_a_query": milliseconds}
 
 
+def picture(sets: dict[str, Any]) -> str:
+    """Draw quality against time for every set; what reads more bytes a document is larger."""
+    names = ("way", "ms_a_query", "ndcg@10", "bytes_a_document")
+    points = {
+        name: [
+            tuple(row[key] for key in names)
+            for row in each["rows"]
+            if row["queries"] == each["rows"][0]["queries"] and "bytes_a_document" in row
+        ]
+        for name, each in sets.items()
+    }
+    return frontier("nDCG@10 by milliseconds a query; size: bytes a document", points)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path, help="folder with retrieval/ and qa/")
@@ -155,13 +169,7 @@ def main() -> None:
             "sets": sets,
         }
         stem.with_suffix(".json").write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        groups = {}
-        for name, each in sets.items():
-            shown = each["rows"][: len(WAYS)]
-            groups[name] = {
-                ("munjang " if "default" in row["way"] else "") + row["way"]: row["ndcg@10"] for row in shown
-            }
-        stem.with_suffix(".svg").write_text(bars("nDCG@10 by way of searching", groups), encoding="utf-8")
+        stem.with_suffix(".svg").write_text(picture(sets), encoding="utf-8")
 
 
 if __name__ == "__main__":
