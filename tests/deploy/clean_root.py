@@ -112,6 +112,8 @@ def _lend(place: Path, stage: Stage) -> None:
         target.mkdir(exist_ok=True)
         subprocess.run(["mount", "--bind", str(place), str(target)], check=True)
         stage.lent.append(target)
+        # Read-only: ca-certificates, for one, writes /etc/ssl/certs anew, and would write this machine's
+        subprocess.run(["mount", "-o", "remount,bind,ro", str(target)], check=True)
     else:
         shutil.copy2(place, target)
 
