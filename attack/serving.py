@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -60,6 +61,7 @@ def served(options: argparse.Namespace, *arguments: str, max_files: int | None =
             command = ["bash", "-c", f'ulimit -n {max_files}; exec "$@"', "bash", *command]
         process = started(command, port, log)
         try:
+            _wait_until_ready(port)
             yield Served(port, process, log)
         finally:
             process.send_signal(signal.SIGTERM)
@@ -67,6 +69,19 @@ def served(options: argparse.Namespace, *arguments: str, max_files: int | None =
                 process.wait(60)
             except subprocess.TimeoutExpired:
                 process.kill()
+
+
+def _wait_until_ready(port: int) -> None:
+    """Wait for the models: the socket takes connections before they are loaded."""
+    end = time.monotonic() + WAIT_S
+    while True:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/ready", timeout=WAIT_S):
+                return
+        except OSError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.1)
 
 
 async def ask(

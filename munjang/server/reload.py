@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from starlette.types import Receive, Scope, Send
 
 from munjang.errors import MunjangError
+from munjang.server.garbage import is_leaving_out, leave_out_loaded
 from munjang.server.middleware import LOG, Middleware
 from munjang.server.service import Service
 from munjang.server.views import ServedIndex
@@ -77,8 +78,14 @@ class Reloadable:
         self.is_ready = old.service.is_ready
         task = asyncio.get_running_loop().create_task(_retire(old, generation.service.indexes))
         self._draining.add(task)
-        task.add_done_callback(self._draining.discard)
+        task.add_done_callback(self._retired)
         _log(logging.WARNING, event="reloaded", models=[*generation.service.batcher.queues])
+
+    def _retired(self, task: asyncio.Task[None]) -> None:
+        """Free what nothing holds any more: the old models may be parts of cycles."""
+        self._draining.discard(task)
+        if is_leaving_out():
+            leave_out_loaded()
 
 
 async def _retire(old: Generation, kept: Iterable[ServedIndex]) -> None:

@@ -17,6 +17,7 @@ from starlette.types import ASGIApp
 
 from munjang.errors import InputError
 from munjang.server.connections import Connections
+from munjang.server.garbage import leave_out_loaded
 from munjang.server.limits import ConnectionLimits
 from munjang.server.middleware import LOG
 
@@ -94,6 +95,8 @@ class Server(uvicorn.Server):
         if self.on_hangup is not None:
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self.on_hangup)
         if self.started:
+            if threading.current_thread() is threading.main_thread():  # else the process is another's
+                leave_out_loaded()
             self.on_start()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
