@@ -52,7 +52,9 @@ def test_32_clients_get_their_own_vectors(model: BiEncoder) -> None:
         for place in range(3)
     ]
     embedder = Watched("tiny", model)
-    with running(Service([embedder], queue_limits=QueueLimits(512))) as started:
+    # neither a slow first batch nor a busy machine may make batches small or refuse what waits
+    limits = QueueLimits(512, max_batch_ms=60_000, deadline_s=600)
+    with running(Service([embedder], queue_limits=limits)) as started:
         answers = asyncio.run(ask_all(started, requests))
     for texts, answer in zip(requests, answers, strict=True):
         assert answer.status_code == 200
