@@ -36,7 +36,7 @@ def listing(root: Path, document: str) -> str:
     for unit in ORDER.replace(" > ", ", ").split(", "):
         folder = root / "munjang" / unit
         label, source = unit_of(root, unit)
-        lines.append(f"  {label:{WIDTH}}{purpose(source)}")
+        lines.append(f"  {label + ' ':{WIDTH}}{purpose(source)}")
         if document == "CONTRIBUTING.md" and folder.is_dir():
             inner = [each for each in sorted(folder.iterdir()) if said(root, each) is not None]
             lines += [f"    {each.name + '/':{WIDTH - 2}}{said(root, each)}" for each in inner]
