@@ -10,7 +10,8 @@ import tempfile
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from attack.kills import PROCESSES, expect_right, place_for
+from attack.child import PROCESSES, outcome_of
+from attack.kills import expect_right, place_for
 from attack.operations import OPERATIONS, Operation
 from attack.verdict import Verdict
 from tests.models import make_model
@@ -32,30 +33,15 @@ def run(options: argparse.Namespace) -> Verdict:
             for _ in range(max(1, round(NUM_FAULTS * options.scale))):
                 operation = place_for(OPERATIONS[name], "LanceDB", models)
                 size = int(MIN_BYTES * (MAX_BYTES / MIN_BYTES) ** draws.random())
-                outcome = _outcome(operation, size)
+                outcome = outcome_of(_work, (operation, size), MAX_S)
                 counts["no fault" if outcome == "done" else "faults"] += 1
                 verdict.expect(outcome in ("done", "refused"), f"{name}, files of {size} bytes: {outcome}")
                 expect_right(operation, False, verdict, name)
-                outcome = _outcome(operation, None)
+                outcome = outcome_of(_work, (operation, None), MAX_S)
                 verdict.expect(outcome == "done", f"{name}, with room again: {outcome}")
                 expect_right(operation, True, verdict, name)
             verdict.counts[name] = counts
     return verdict
-
-
-def _outcome(operation: Operation, max_bytes: int | None) -> str:
-    receive, send = PROCESSES.Pipe(duplex=False)
-    process = PROCESSES.Process(target=_work, args=(operation, max_bytes, send))
-    process.start()
-    send.close()
-    try:
-        return str(receive.recv()) if receive.poll(MAX_S) else f"no end after {MAX_S:g} s"
-    except EOFError:
-        process.join()
-        return f"the process ended with {process.exitcode}"
-    finally:
-        process.kill()
-        process.join()
 
 
 def _work(operation: Operation, max_bytes: int | None, send: Connection) -> None:

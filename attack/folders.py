@@ -5,7 +5,6 @@ Each folder is loaded in a process of its own with bounds of time and memory; no
 
 import argparse
 import json
-import multiprocessing
 import os
 import pickle
 import random
@@ -18,6 +17,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from attack.child import PROCESSES, outcome_of
 from attack.verdict import Verdict
 from munjang.bi_encoder import BiEncoder
 from munjang.errors import MunjangError
@@ -26,7 +26,6 @@ from tests.models import make_model
 
 NUM_FOLDERS = 1500  # at scale 1
 MAX_S, MAX_MORE_BYTES = 60.0, 3 * 2**30
-PROCESSES = multiprocessing.get_context("forkserver")
 RAN = "MUNJANG_ATTACK_RAN"
 
 
@@ -50,7 +49,7 @@ def run(options: argparse.Namespace) -> Verdict:
             folder = Path(place) / str(number)
             shutil.copytree(whole, folder)
             change(folder)
-            outcome = _outcome(folder)
+            outcome = outcome_of(_load, (folder,), MAX_S)
             outcomes[outcome] += 1
             verdict.expect(outcome in ("loaded", "refused"), f"{name}: {outcome}")
             shutil.rmtree(folder)
@@ -113,21 +112,6 @@ def _link(path: Path, target: str) -> None:
 def _pipe(path: Path) -> None:
     path.unlink()
     os.mkfifo(path)
-
-
-def _outcome(folder: Path) -> str:
-    receive, send = PROCESSES.Pipe(duplex=False)
-    process = PROCESSES.Process(target=_load, args=(folder, send))
-    process.start()
-    send.close()
-    try:
-        return str(receive.recv()) if receive.poll(MAX_S) else f"no end after {MAX_S:g} s"
-    except EOFError:
-        process.join()
-        return f"the process ended with {process.exitcode}"
-    finally:
-        process.kill()
-        process.join()
 
 
 def _load(folder: Path, send: object) -> None:

@@ -1,7 +1,6 @@
 """Kill -9 at random moments of everything that writes: nothing that was confirmed is lost, nothing is there twice."""
 
 import argparse
-import multiprocessing
 import os
 import random
 import signal
@@ -12,6 +11,7 @@ import traceback
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from attack.child import PROCESSES
 from attack.operations import ON_ENGINES, OPERATIONS, Operation
 from attack.verdict import Verdict
 from tests.models import make_model
@@ -20,7 +20,6 @@ from tests.stores.servers import postgres_place
 NUM_KILLS = 30  # of each operation on each engine, at scale 1: 510 in all
 KILLS_OF_A_PLACE = 3  # then it runs to its end, and is checked once more
 MAX_WHOLE_S = 300.0  # of a run that is not killed
-PROCESSES = multiprocessing.get_context("forkserver")  # it has imported everything before it is asked
 
 
 def run(options: argparse.Namespace) -> Verdict:
