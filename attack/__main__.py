@@ -4,18 +4,20 @@
     python -m attack http overload        some of them
     python -m attack fairness --scale 0.1 --out record.json
 
-Every part prints its counts and a verdict. The exit status is 1 if one of them failed. To add a part: a file here with
-a function from options to a Verdict, and a line in PARTS.
+Every part prints its counts and a verdict; the record is written after each. The exit status is 1 if one of them
+failed. To add a part: a file here with a function from options to a Verdict, and a line in PARTS.
 """
 
 import argparse
 import json
+import subprocess
 import sys
 import time
 import traceback
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from attack import (
     access,
@@ -67,23 +69,32 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if unknown := [name for name in options.parts if name not in PARTS]:
         parser.error(f"unknown part {unknown[0]!r}; choose from {', '.join(PARTS)}")
-    verdicts = []
-    for name in options.parts or PARTS:
-        print(f"{name} ...", file=sys.stderr, flush=True)
+    record: dict[str, Any] = {
+        "when": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": processor(),
+        **commit(),
+        "command": " ".join(["python -m attack", *(sys.argv[1:] if arguments is None else arguments)]),
+        "parts": [],
+    }
+    names = options.parts or [*PARTS]
+    for number, name in enumerate(names, 1):
+        print(f"{datetime.now():%H:%M:%S} part {number} of {len(names)}: {name} ...", file=sys.stderr, flush=True)
         start = time.monotonic()
         verdict = attempted(name, options)
         verdict.counts["seconds"] = round(time.monotonic() - start, 1)
         print(verdict, flush=True)
-        verdicts.append(verdict)
-    if options.out:
-        record = {
-            "when": datetime.now(UTC).isoformat(timespec="seconds"),
-            "machine": processor(),
-            "command": " ".join(["python -m attack", *(sys.argv[1:] if arguments is None else arguments)]),
-            "parts": [verdict.as_dict() for verdict in verdicts],
-        }
-        options.out.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    return 0 if all(verdict.has_held for verdict in verdicts) else 1
+        record["parts"].append(verdict.as_dict())
+        if options.out:
+            options.out.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    return 0 if all(part["held"] for part in record["parts"]) else 1
+
+
+def commit() -> dict[str, Any]:
+    """Return what is attacked: the commit, and the files that differ from it."""
+    ask = ("git", "-C", str(Path(__file__).parent))
+    head = subprocess.run([*ask, "rev-parse", "HEAD"], capture_output=True, text=True)
+    changed = subprocess.run([*ask, "diff", "--name-only", "HEAD"], capture_output=True, text=True)
+    return {"commit": head.stdout.strip() or "unknown", "uncommitted": changed.stdout.split()}
 
 
 def attempted(name: str, options: argparse.Namespace) -> Verdict:
