@@ -20,8 +20,8 @@ from munjang import checkpoint
 from munjang.arguments import EncodeOptions, Precision, check_arguments, typed_like
 from munjang.engine.devices import Devices
 from munjang.engine.engine import Encoding
-from munjang.errors import InputError, TruncationWarning, unknown
-from munjang.model import PROMPT_NAMES, LoadedModel, PathLike
+from munjang.errors import InputError, TruncationWarning
+from munjang.model import PROMPT_NAMES, PathLike, TextEncoder
 from munjang.nn import pooling as pooling_modes
 from munjang.nn.base import VectorNetwork
 from munjang.text.inputs import as_texts, has_texts, is_stream, pick_prompt
@@ -33,7 +33,7 @@ DOCUMENT_PROMPTS = PROMPT_NAMES["document"]
 Texts = Sequence[str] | Array | TokenIds  # and any column with `tolist` or `to_pylist`: pandas, Arrow
 
 
-class BiEncoder(LoadedModel):
+class BiEncoder(TextEncoder):
     """A sentence encoder. Any number of threads may use one at once; it pickles as its path and settings.
 
     Make one with `load`.
@@ -43,7 +43,8 @@ class BiEncoder(LoadedModel):
     """
 
     kind = "bi"
-    settings: ClassVar = (*LoadedModel.settings, "truncate_dim", "similarity_name", "ranges")
+    measures: ClassVar = tuple(SIMILARITIES)
+    settings: ClassVar = (*TextEncoder.settings, "truncate_dim", "ranges")
     network: VectorNetwork
 
     def __init__(
@@ -52,7 +53,6 @@ class BiEncoder(LoadedModel):
         super().__init__(model, device, dtype, threads)
         self.truncate_dim = model.truncate_dim
         self.width = self.network.num_outputs  # components of a full vector
-        self.similarity_name = model.similarity or "cosine"
 
     @classmethod
     def load(
@@ -251,17 +251,6 @@ class BiEncoder(LoadedModel):
             return check_vectors(self.encode(side, progress=False), what)
         return check_vectors(side, what)
 
-    @property
-    def similarity_name(self) -> str:
-        """The name of the similarity: cosine, dot, euclidean or manhattan."""
-        return self._similarity_name
-
-    @similarity_name.setter
-    def similarity_name(self, name: str) -> None:
-        if name not in SIMILARITIES:
-            raise unknown("similarity", name, SIMILARITIES)
-        self._similarity_name = name
-
     def calibrate(self, texts: Iterable[str], one_range: bool = False) -> Floats:
         """Measure the range of each dimension over typical texts, for precision int8 and uint8; `save` keeps it.
 
@@ -288,11 +277,6 @@ class BiEncoder(LoadedModel):
     def dimension(self) -> int:
         """The dimension of a vector, after `truncate_dim`."""
         return min(self.width, self.truncate_dim or self.width)
-
-    @property
-    def num_special(self) -> int:
-        """The number of special tokens around a text."""
-        return self.tokenizer.single.num_special
 
     def _write(self, folder: Path, format: str | None) -> None:
         self.model.similarity, self.model.truncate_dim = self.similarity_name, self.truncate_dim

@@ -15,7 +15,7 @@ from munjang.engine.devices import DTYPES, Devices, names_of, place_model
 from munjang.engine.engine import Engine
 from munjang.engine.replicas import Replicas
 from munjang.engine.run import Executor
-from munjang.errors import CheckpointError, MunjangError, TruncationWarning
+from munjang.errors import CheckpointError, MunjangError, TruncationWarning, unknown
 from munjang.nn.base import Network
 from munjang.nn.threads import run_in_thread
 
@@ -159,6 +159,35 @@ class LoadedModel:
     def _repr_html_(self) -> str:
         rows = [[name, value] for name, value in self.info().items() if value not in (None, {}, [])]
         return table(f"{type(self).__name__}: {Path(self.model.folder).name}", ["", ""], rows)
+
+
+class TextEncoder(LoadedModel):
+    """The base of encoders that read one text at a time, whose outputs are compared by a measure."""
+
+    measures: ClassVar[tuple[str, ...]]  # the first is the default
+    settings: ClassVar = (*LoadedModel.settings, "similarity_name")
+
+    def __init__(
+        self, model: checkpoint.Model, device: torch.device, dtype: torch.dtype, threads: int | None = None
+    ) -> None:
+        super().__init__(model, device, dtype, threads)
+        self.similarity_name = model.similarity or self.measures[0]
+
+    @property
+    def similarity_name(self) -> str:
+        """The name of the measure that `similarity` uses."""
+        return self._similarity_name
+
+    @similarity_name.setter
+    def similarity_name(self, name: str) -> None:
+        if name not in self.measures:
+            raise unknown("similarity", name, self.measures)
+        self._similarity_name = name
+
+    @property
+    def num_special(self) -> int:
+        """The number of special tokens around a text."""
+        return self.tokenizer.single.num_special
 
 
 def _engine_at(device: str, model: type[LoadedModel], *options: Any) -> Engine:

@@ -14,11 +14,12 @@ import torch
 
 from munjang import checkpoint
 from munjang.arguments import check_arguments
+from munjang.checkpoint.late import MEASURES
 from munjang.checkpoint.model import LateSettings, TokenPooling
 from munjang.engine.devices import Devices, pick_device, pick_dtype
 from munjang.engine.late import TokenEncoding
 from munjang.errors import InputError, unknown
-from munjang.model import LoadedModel, PathLike
+from munjang.model import PathLike, TextEncoder
 from munjang.nn.late import TokenNetwork
 from munjang.nn.threads import run_in_thread
 from munjang.text.inputs import as_texts, has_texts, pick_prompt
@@ -26,7 +27,6 @@ from munjang.types import Array, Floats, Hit
 from munjang.vectors.maxsim import maxsim_matrix, to_int8
 from munjang.vectors.token_pooling import pool_tokens
 
-MEASURES = ("maxsim", "meanmaxsim")
 PRECISIONS = ("float32", "int8")
 
 
@@ -41,7 +41,7 @@ class TokenOptions(TypedDict, total=False):
     progress: bool | None
 
 
-class MultiVectorEncoder(LoadedModel):
+class MultiVectorEncoder(TextEncoder):
     """A late-interaction encoder. Any number of threads may use one at once; it pickles as its path and settings.
 
     Make one with `load`, or with `create` to train it. Examples here use an untrained one: no trained one is bundled.
@@ -51,7 +51,7 @@ class MultiVectorEncoder(LoadedModel):
     """
 
     kind = "multi-vector"
-    settings: ClassVar = (*LoadedModel.settings, "similarity_name")
+    measures: ClassVar = MEASURES
     network: TokenNetwork
 
     def __init__(
@@ -60,7 +60,6 @@ class MultiVectorEncoder(LoadedModel):
         super().__init__(model, device, dtype, threads)
         self.late = model.late or LateSettings()
         self.dimension = self.network.num_outputs
-        self.similarity_name = model.similarity or "maxsim"
 
     @classmethod
     def load(
@@ -231,22 +230,6 @@ class MultiVectorEncoder(LoadedModel):
         return [
             Hit(int(at), "" if texts is None else texts[at], float(scores[at]), self.similarity_name) for at in order
         ]
-
-    @property
-    def similarity_name(self) -> str:
-        """The name of the score: maxsim, or meanmaxsim (divided by the query's tokens)."""
-        return self._similarity_name
-
-    @similarity_name.setter
-    def similarity_name(self, name: str) -> None:
-        if name not in MEASURES:
-            raise unknown("similarity", name, MEASURES)
-        self._similarity_name = name
-
-    @property
-    def num_special(self) -> int:
-        """The number of special tokens around a text."""
-        return self.tokenizer.single.num_special
 
     def _write(self, folder: Path, format: str | None) -> None:
         self.model.similarity, self.model.late = self.similarity_name, self.late

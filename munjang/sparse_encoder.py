@@ -17,14 +17,12 @@ from munjang.engine.devices import Devices
 from munjang.engine.engine import Engine
 from munjang.engine.run import Executor
 from munjang.engine.sparse import SparseEncoding
-from munjang.errors import InputError, unknown
-from munjang.model import LoadedModel, PathLike
+from munjang.errors import InputError
+from munjang.model import PathLike, TextEncoder
 from munjang.nn.sparse import SparseNetwork
 from munjang.text.inputs import as_texts, has_texts, pick_prompt
 from munjang.types import Floats
 from munjang.vectors.sparse import SparseVectors
-
-MEASURES = ("dot", "cosine")
 
 
 class SparseOptions(TypedDict, total=False):
@@ -37,7 +35,7 @@ class SparseOptions(TypedDict, total=False):
     progress: bool | None
 
 
-class SparseEncoder(LoadedModel):
+class SparseEncoder(TextEncoder):
     """An encoder of sparse vectors. Any number of threads may use one at once; it pickles as its path and settings.
 
     Make one with `load`. Examples here read a folder of a SPLADE model: none is bundled.
@@ -47,7 +45,8 @@ class SparseEncoder(LoadedModel):
     """
 
     kind = "sparse"
-    settings: ClassVar = (*LoadedModel.settings, "similarity_name", "max_active_dims")
+    measures: ClassVar = ("dot", "cosine")
+    settings: ClassVar = (*TextEncoder.settings, "max_active_dims")
     network: SparseNetwork
 
     def __init__(
@@ -56,7 +55,6 @@ class SparseEncoder(LoadedModel):
         super().__init__(model, device, dtype, threads)
         self.dimension = self.network.num_outputs
         self.max_active_dims = model.max_active_dims
-        self.similarity_name = model.similarity or "dot"
         self._query_engine = self._engine
         if model.query is not None:  # a table of weights: no network reads queries
             network = model.query.network.to_compute(device, torch.float32)
@@ -165,22 +163,6 @@ class SparseEncoder(LoadedModel):
     def has_words(self) -> bool:
         """Whether the dimensions are tokens of the vocabulary, as those of CSR are not."""
         return self.network.has_words
-
-    @property
-    def similarity_name(self) -> str:
-        """The name of the similarity: dot or cosine."""
-        return self._similarity_name
-
-    @similarity_name.setter
-    def similarity_name(self, name: str) -> None:
-        if name not in MEASURES:
-            raise unknown("similarity", name, MEASURES)
-        self._similarity_name = name
-
-    @property
-    def num_special(self) -> int:
-        """The number of special tokens around a text."""
-        return self.tokenizer.single.num_special
 
     def _write(self, folder: Path, format: str | None) -> None:
         self.model.similarity, self.model.max_active_dims = self.similarity_name, self.max_active_dims
