@@ -30,7 +30,7 @@ RAN = "MUNJANG_ATTACK_RAN"
 
 
 class Bomb:
-    """What runs when it is unpickled."""
+    """Leave a trace when it is unpickled."""
 
     def __reduce__(self) -> tuple[Callable[..., object], tuple[str]]:
         return os.system, (f"touch {os.environ[RAN]}",)

@@ -1,4 +1,4 @@
-"""What texts are about: topics found, merged, kept, asked about a new text, and drawn as a map.
+"""Find what texts are about: topics found, merged, kept, asked about a new text, and drawn as a map.
 
 Run: python examples/topics.py [FOLDER for the map and the topics]
 """

@@ -1,4 +1,4 @@
-"""How records look in a notebook: one table with its own style, that reads well in light and dark."""
+"""Show records in a notebook: one table with its own style that reads well in light and dark."""
 
 from collections.abc import Iterable, Sequence
 from html import escape

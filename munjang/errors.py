@@ -13,7 +13,7 @@ MunjangError                 Base of every error that Munjang raises on purpose
 ├── Unreadable               A file holds no text that can be read; in munjang.data
 ├── ModelMismatch            An index is opened with another model than the one that made its vectors; in munjang.index
 ├── Closed                   The server is shutting down; in munjang.server
-├── Full                     What waits already is too much; in munjang.server
+├── Full                     Too much is waiting already; in munjang.server
 ├── Refused                  A request that gets an error for an answer; in munjang.server
 └── StoreError               The engine rejected the operation or is unavailable; in munjang.stores
     └── NoSuchStore          There is no store of that name at that location; in munjang.stores (also InputError)

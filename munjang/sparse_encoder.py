@@ -161,7 +161,7 @@ class SparseEncoder(TextEncoder):
 
     @property
     def has_words(self) -> bool:
-        """Whether the dimensions are tokens of the vocabulary, as those of CSR are not."""
+        """Tell whether the dimensions are tokens of the vocabulary, as those of CSR are not."""
         return self.network.has_words
 
     def _write(self, folder: Path, format: str | None) -> None:

@@ -8,7 +8,7 @@ LOADED = {("link", "href"), ("script", "src"), ("img", "src"), ("iframe", "src")
 
 
 class Page(HTMLParser):
-    """What a page links to, what it loads and the anchors that it has."""
+    """The links of a page, what it loads and its anchors."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

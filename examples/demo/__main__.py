@@ -90,7 +90,7 @@ def serve(bound: socket.socket, folder: Path, is_check: bool, opens_browser: boo
 
 
 def has_screen() -> bool:
-    """Whether a browser could show something; a terminal's own browser would take the terminal."""
+    """Tell whether a browser could show something; a terminal's own browser would take the terminal."""
     return sys.platform in ("darwin", "win32") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
 
 

@@ -1,4 +1,4 @@
-"""Which models the demo uses, in one place: the bundled ones, or what can do without them."""
+"""The models of the demo, in one place: the bundled ones, or others where those are missing."""
 
 from pathlib import Path
 

@@ -18,7 +18,7 @@ RERANK_WEIGHT = "munjang_rerank_weight"  # key of a cross-encoder's config.json
 
 @dataclass(frozen=True)
 class Expansion:
-    """How a query is filled up with a token of its own, as ColBERT does."""
+    """Query expansion: a query is filled up with a token of its own, as ColBERT does."""
 
     token: int
     length: int  # tokens of a query afterwards, special ones included
@@ -28,7 +28,7 @@ class Expansion:
 
 @dataclass(frozen=True)
 class TokenPooling:
-    """How the tokens of a text are merged to fewer (Ward's clusters, each as its mean)."""
+    """Pooling of tokens: those of a text are merged to fewer (Ward's clusters, each as its mean)."""
 
     factor: float
     num_protected: int = 1
@@ -38,7 +38,7 @@ class TokenPooling:
 
 @dataclass(frozen=True)
 class LateSettings:
-    """What a late-interaction folder says of its tokens."""
+    """The settings of a late-interaction folder."""
 
     query_length: int | None = None
     document_length: int | None = None

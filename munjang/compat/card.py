@@ -32,7 +32,7 @@ USES = {
 
 @dataclass
 class ModelCardData:
-    """What a card says, beside what follows from the model."""
+    """The facts of a card that do not follow from the model."""
 
     language: str | list[str] | None = field(default_factory=list)
     license: str | None = None

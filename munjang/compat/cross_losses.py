@@ -223,7 +223,7 @@ def cached_ranking(
     mini_batch_size: int = 32,
     show_progress_bar: bool = False,
 ) -> Objective:
-    """The same in mini-batches."""
+    """MultipleNegativesRankingLoss in mini-batches."""
     return ranking(model, num_negatives, scale)
 
 

@@ -37,7 +37,7 @@ def features_of(
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a call of encode asks for."""
+    """The options of one call of encode."""
 
     output_value: str | None
     as_numpy: bool

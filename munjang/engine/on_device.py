@@ -25,7 +25,7 @@ Beside = Callable[[], AbstractContextManager[None]]  # enters the stream beside 
 
 @dataclass(frozen=True)
 class Bench:
-    """What it takes to tokenize on a device."""
+    """The parts that tokenizing on a device needs."""
 
     lookup: DeviceLookup
     beside: Beside

@@ -33,7 +33,7 @@ class RetrieveOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Request:
-    """What a search asks for, checked."""
+    """The request of a search, checked."""
 
     k: int = 10
     candidates: int = 100

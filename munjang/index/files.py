@@ -28,7 +28,7 @@ Stamp: TypeAlias = tuple[int, int]
 
 @dataclass
 class FileSummary:
-    """What a run did with the files."""
+    """The outcome of a run over files."""
 
     num_documents: int = 0  # added or replaced
     num_known: int = 0  # unchanged

@@ -24,7 +24,7 @@ MAX_EXACT_TOKEN_ROWS = 10_000  # of more, only what the other ways found is scor
 
 @dataclass(frozen=True)
 class Asked:
-    """What is searched for: texts, and their vectors where the way needs them."""
+    """The queries of a search: texts, and their vectors where the way needs them."""
 
     texts: Sequence[str] | None  # None: vectors were given
     vectors_QD: Floats | None = None

@@ -204,7 +204,7 @@ class SparseNetwork(EncoderNetwork):
 
     @property
     def has_words(self) -> bool:
-        """Whether the dimensions are tokens of the vocabulary."""
+        """Tell whether the dimensions are tokens of the vocabulary."""
         return not isinstance(self.head, AutoEncoderHead)
 
     def forward(self, batch: Packed) -> Tensor:

@@ -1,4 +1,4 @@
-"""What the paper trains and measures: tables of lines, each with its stages of training, and their sets."""
+"""The paper's experiments: tables of lines, each with its stages of training, and their sets."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

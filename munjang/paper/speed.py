@@ -1,4 +1,4 @@
-"""How fast sentences are encoded with and without smart batching, and the most similar pair of 10,000 is found."""
+"""Measure encoding with and without smart batching, and the search for the most similar pair of 10,000."""
 
 from pathlib import Path
 from typing import Any

@@ -38,7 +38,7 @@ class Closed(MunjangError):
 
 
 class Full(MunjangError):
-    """What waits already is too much; `retry_s` is when there should be room again."""
+    """Too much is waiting already; `retry_s` says when there should be room again."""
 
     def __init__(self, reason: str, retry_s: int) -> None:
         super().__init__(f"{reason}; try again in {retry_s} s.")

@@ -17,7 +17,7 @@ from munjang.text.trim import trimmed
 
 @dataclass(frozen=True)
 class Scoring:
-    """How a request wants long texts to be read."""
+    """The way a request wants long texts to be read."""
 
     truncate: bool = True  # False: a pair that is too long is an error
     keeps_end: bool = False  # of what is too long

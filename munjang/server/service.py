@@ -228,7 +228,7 @@ class Service:
 
 @dataclass(frozen=True)
 class Usage:
-    """What a request has used, for its answer and the log."""
+    """The usage of a request, for its answer and the log."""
 
     model: str
     num_texts: int

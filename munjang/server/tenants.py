@@ -31,7 +31,7 @@ LOOK_S = 1.0  # between two looks at the file
 
 @dataclass(frozen=True)
 class Key:
-    """What one client may do. `indexes`: none for all. `only`: metadata that all of its documents have."""
+    """The rights of one client. `indexes`: none for all. `only`: metadata that all of its documents have."""
 
     name: str
     digest: str = ""
@@ -63,7 +63,7 @@ EVERYONE = Key("everyone", scopes=SCOPES)  # of a server without keys
 
 @dataclass
 class Use:
-    """What a key has used since the start, and what is left of its minute."""
+    """The usage of a key since the start, and what is left of its minute."""
 
     num_requests: int = 0
     num_tokens: int = 0

@@ -55,7 +55,7 @@ class Writing:
 
 @dataclass(frozen=True)
 class View:
-    """What a key sees of an index. Methods run in the index's thread: `await view.run(view.count)`."""
+    """The part of an index that a key may see. Methods run in the index's thread: `await view.run(view.count)`."""
 
     served: ServedIndex
     key: Key

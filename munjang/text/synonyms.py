@@ -17,7 +17,7 @@ Phrase = tuple[str, ...]  # the words of a term
 
 @dataclass(frozen=True)
 class Synonyms:
-    """What each phrase also finds.
+    """Phrases, and what each of them also finds.
 
     >>> Synonyms.parse(["car, motor vehicle"]).widened(["old", "car"])
     ['motor', 'vehicle']

@@ -132,7 +132,7 @@ class SparseVectors:
 
     @cached_property
     def _postings(self) -> tuple[Ints, Ints, Floats]:
-        """The same by column: where the entries of each dimension begin [D + 1], and their rows and values."""
+        """Return the entries by column: where those of each dimension begin [D + 1], and their rows and values."""
         order = np.argsort(self.indices, kind="stable")
         rows = np.repeat(np.arange(len(self)), np.diff(self.indptr))
         starts = _starts(np.bincount(self.indices, minlength=self.dim))

@@ -69,7 +69,7 @@ def precedents(data: Path) -> Iterator[Pair]:
 
 
 def _entailed(name: str) -> Read:
-    """What follows from a sentence asks for it: other words, the same content."""
+    """Pair a sentence with what follows from it: other words, the same content."""
 
     def read(data: Path) -> Iterator[Pair]:
         nli = drop_overlap(read_examples(file(data, name), target="labels"), reported(data))

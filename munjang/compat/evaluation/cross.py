@@ -13,7 +13,7 @@ from munjang.evaluation.metrics.correlation import pearson, spearman
 
 
 class PairEvaluator(BaseEvaluator):
-    """What evaluators over pairs share."""
+    """The base of evaluators over pairs."""
 
     def __init__(
         self,

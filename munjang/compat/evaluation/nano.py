@@ -30,7 +30,7 @@ NO_RERANKING = ("arguana", "touche2020")  # where theirs is not measured by defa
 
 
 class NanoEvaluator(BaseEvaluator):
-    """What both evaluators share: the datasets, an evaluator for each, and the mean."""
+    """The base of both evaluators: the datasets, an evaluator for each, and the mean."""
 
     dataset_names: list[str]
     dataset_id: str

@@ -85,7 +85,7 @@ class EmbeddingSimilarityEvaluator(BaseEvaluator):
 
 
 class TripletEvaluator(BaseEvaluator):
-    """How often the positive is closer than the negative."""
+    """The share of triplets whose positive is closer than the negative."""
 
     def __init__(
         self,
@@ -196,7 +196,7 @@ class MSEEvaluator(BaseEvaluator):
 
 
 class TranslationEvaluator(BaseEvaluator):
-    """How often a text is closest to its own translation, both ways."""
+    """The share of texts that are closest to their own translation, both ways."""
 
     primary_metric = "mean_accuracy"
 
@@ -237,7 +237,7 @@ class TranslationEvaluator(BaseEvaluator):
 
 
 class LabelAccuracyEvaluator(BaseEvaluator):
-    """How often a softmax over two vectors names the label."""
+    """The share of pairs whose label a softmax over two vectors names."""
 
     primary_metric = "accuracy"
 

@@ -131,7 +131,7 @@ def cosent(model: Any, scale: float = 20.0, similarity_fct: Any = pairwise_cos_s
 
 
 def angle(model: Any, scale: float = 20.0) -> Objective:
-    """The same over angles of complex vectors: angle."""
+    """CoSENT over angles of complex vectors: angle."""
     return cosent(model, scale, pairwise_angle_sim)
 
 

@@ -14,7 +14,7 @@ from munjang.types import Ids
 
 
 class Tokenizing:
-    """What tokenizes for a model that is stored in a folder."""
+    """The tokenizer of a model that is stored in a folder."""
 
     stored: checkpoint.Model
     is_scorer: bool

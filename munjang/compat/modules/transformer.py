@@ -27,7 +27,7 @@ from munjang.text.packing import Packed, pack
 
 
 class EncoderView(nn.Module):
-    """What `auto_model` is: the packed encoder, called like a model of transformers, without a pooler."""
+    """The packed encoder, called like a model of transformers, without a pooler: `auto_model`."""
 
     def __init__(self, stored: checkpoint.Model) -> None:
         super().__init__()

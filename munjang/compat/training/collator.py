@@ -11,7 +11,7 @@ LABELS = ("label", "labels", "score", "scores")
 
 @dataclass
 class BaseDataCollator:
-    """What all collators share: labels, prompts and routes."""
+    """The base of all collators: labels, prompts and routes."""
 
     preprocess_fn: Callable[..., dict[str, Any]]
     valid_label_columns: list[str] = field(default_factory=lambda: list(LABELS))

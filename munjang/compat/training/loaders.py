@@ -19,7 +19,7 @@ from munjang.compat.training.samplers import (
 
 
 class Loaders:
-    """What makes batches of datasets; a subclass of it may choose other samplers."""
+    """The maker of batches; a subclass may choose other samplers."""
 
     args: Any
     data_collator: Any

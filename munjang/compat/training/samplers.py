@@ -11,7 +11,7 @@ from torch.utils.data import BatchSampler, ConcatDataset, SubsetRandomSampler
 
 
 class BatchSamplers(StrEnum):
-    """How the rows of a dataset are grouped."""
+    """Ways to group the rows of a dataset."""
 
     BATCH_SAMPLER = "batch_sampler"
     NO_DUPLICATES = "no_duplicates"
@@ -20,7 +20,7 @@ class BatchSamplers(StrEnum):
 
 
 class MultiDatasetBatchSamplers(StrEnum):
-    """How several datasets alternate."""
+    """Ways in which several datasets alternate."""
 
     ROUND_ROBIN = "round_robin"
     PROPORTIONAL = "proportional"

@@ -29,7 +29,7 @@ Losses = Any  # a loss, losses by dataset, or functions of the model that give t
 
 
 class BaseTrainer(Loaders, Trainer):  # type: ignore[misc]
-    """What the trainers of both kinds of models share."""
+    """The base of the trainers of both kinds of models."""
 
     model_class: type = nn.Module
     data_collator_class: type[BaseDataCollator] = BaseDataCollator

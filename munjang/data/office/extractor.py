@@ -17,7 +17,7 @@ READ_BYTES = 1 << 16
 
 @dataclass(frozen=True)
 class Limits:
-    """What one file may cost."""
+    """The bounds of reading one file."""
 
     max_seconds: float = 60.0
     max_memory_mb: int = 2048
