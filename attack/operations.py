@@ -86,6 +86,12 @@ def doubled(found: dict[str, list[int]]) -> list[str]:
     return [f"{len(twice)} documents are there more than once, such as {twice[0]}"] if twice else []
 
 
+def command(*arguments: str) -> None:
+    """Run a verb of the command line; one that fails ends the run."""
+    if status := main([*arguments]):
+        raise RuntimeError(f"munjang {arguments[0]} ended with {status}")
+
+
 class Ingest(Operation):
     """Documents are added; each batch is there whole or not at all, and those that were confirmed are."""
 
@@ -253,9 +259,9 @@ class Encode(Operation):
         (self.folder / "texts.txt").write_text("\n".join(lines), encoding="utf-8")
         self._run("whole.npy")
 
-    def _run(self, name: str) -> int:
+    def _run(self, name: str) -> None:
         source, target = str(self.folder / "texts.txt"), str(self.folder / name)
-        return main(["encode", source, "-o", target, "-m", str(self.model), "--chunk-rows", "100", *QUIET])
+        command("encode", source, "-o", target, "-m", str(self.model), "--chunk-rows", "100", *QUIET)
 
     def work(self) -> None:
         if not (self.folder / "vectors.npy").exists():
@@ -274,15 +280,15 @@ class Train(Operation):
 
     def prepare(self) -> None:
         rows = [f"sentence {number}\tsentence {number + number % 3}\t{number % 5}" for number in range(200)]
-        (self.folder / "pairs.tsv").write_text("a\tb\tscore\n" + "\n".join(rows), encoding="utf-8")
+        (self.folder / "pairs.tsv").write_text("sentence1\tsentence2\tscore\n" + "\n".join(rows), encoding="utf-8")
         self._run("whole")
 
-    def _run(self, name: str) -> int:
+    def _run(self, name: str) -> None:
         data, target = str(self.folder / "pairs.tsv"), str(self.folder / name)
         size = ["--epochs", "1", "--batch-size", "8", "--save-every", "5"]
         if (self.folder / f"{name}.training").exists():
             size.append("--resume")
-        return main(["train", str(self.model), data, "-o", target, "--objective", "cosent", *size, *QUIET])
+        command("train", str(self.model), data, "-o", target, "--objective", "cosent", *size, *QUIET)
 
     def work(self) -> None:
         if not (self.folder / "run").exists():
