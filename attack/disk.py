@@ -14,6 +14,7 @@ from attack.child import PROCESSES, outcome_of
 from attack.kills import expect_right, place_for
 from attack.operations import OPERATIONS, Operation
 from attack.verdict import Verdict
+from munjang.errors import MunjangError
 from tests.models import make_model
 
 KINDS = ("ingest", "upsert", "delete", "compact", "export", "import", "save", "encode", "train")
@@ -50,7 +51,7 @@ def _work(operation: Operation, max_bytes: int | None, send: Connection) -> None
     try:
         operation.work()
         outcome = "done"
-    except (OSError, ValueError, RuntimeError):  # MunjangError is one of them, so are Arrow's and LanceDB's
+    except (MunjangError, OSError, ValueError, RuntimeError):  # Arrow's and LanceDB's are among these
         outcome = "refused"
     except BaseException as error:
         outcome = f"{type(error).__name__}: {error}"[:300]

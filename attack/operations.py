@@ -18,6 +18,7 @@ from munjang.bi_encoder import BiEncoder
 from munjang.cli import main
 from munjang.index import Index
 from munjang.index.transfer import export_rows, import_rows, reembed
+from munjang.training.run import is_begun
 
 NUM_DOCUMENTS, BATCH = 200, 10
 QUIET = ("--device", "cpu", "--quiet")
@@ -286,7 +287,7 @@ class Train(Operation):
     def _run(self, name: str) -> None:
         data, target = str(self.folder / "pairs.tsv"), str(self.folder / name)
         size = ["--epochs", "1", "--batch-size", "8", "--save-every", "5"]
-        if (self.folder / f"{name}.training").exists():
+        if is_begun(Path(target)):
             size.append("--resume")
         command("train", str(self.model), data, "-o", target, "--objective", "cosent", *size, *QUIET)
 
