@@ -17,7 +17,9 @@ import subprocess
 import sys
 import tarfile
 from collections import Counter
+from collections.abc import Iterable
 from importlib.metadata import version
+from itertools import groupby
 from pathlib import Path
 
 from benchmarks.incumbent import stand_ins
@@ -28,6 +30,8 @@ RESULTS = ROOT / "benchmarks" / "results"
 LAST_WITH_TESTS = "5.3.0"  # later source distributions have no tests
 # They need models of many architectures, or trained ones, from the Hub
 LEFT_OUT = ("base/modules/transformer", "test_pretrained", "test_opensearch_models", "test_search_engines")
+# Each of their tests starts processes that import both libraries: minutes a file
+LEFT_OUT += ("test_multi_process",)
 UTILS = '"""What the source distribution leaves out."""\n\n\ndef is_ci():\n    return False\n'
 
 
@@ -37,8 +41,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--checkout", type=Path, help="a checkout of sentence-transformers; none: PyPI")
     parser.add_argument("--work", type=Path, default=ROOT / ".compat", help="where models and outcomes are kept")
     parser.add_argument("--only", nargs="*", default=[], help="paths below tests/; the floor is then not checked")
-    parser.add_argument("--side", choices=("ours", "theirs", "both"), default="both")
+    parser.add_argument("--fresh", action="store_true", help="run the tests with sentence-transformers again too")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 2)
+    parser.add_argument("--limit", type=int, default=1800, help="seconds for a folder of tests")
     parser.add_argument("--record", action="store_true", help="write the result, the floor of later checks")
     parser.add_argument("--show", type=int, default=40, help="how many tests that differ to list")
     options = parser.parse_args(arguments)
@@ -48,12 +53,18 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error(f"{checkout} has no folder tests")
     name = f"sdist-{LAST_WITH_TESTS}" if options.checkout is None else "checkout"
     stand_ins.write_all(options.work / "hub")
+    stored = options.work / name
+    paths = _files(checkout, options.only)
     sides = {}
     for side in ("theirs", "ours"):
-        path = options.work / f"{name}-{side}.jsonl"
-        if options.side in (side, "both"):
-            _run(side, checkout.resolve(), path.resolve(), options)
-        sides[side] = _read(path)
+        outcomes = {path: stored / side / f"{path.replace('/', '.')}.jsonl" for path in paths}
+        for group in _groups(path for path in paths if side == "ours" or options.fresh or not outcomes[path].is_file()):
+            rows = _run(side, checkout.resolve(), group, options)
+            for path in group:
+                own = [row for row in rows if row["test"].partition("::")[0] == path]
+                outcomes[path].parent.mkdir(parents=True, exist_ok=True)
+                outcomes[path].write_text("".join(json.dumps(row) + "\n" for row in own), encoding="utf-8")
+        sides[side] = {row["test"]: row for path in paths for row in _read(outcomes[path])}
     result = compare(sides["theirs"], sides["ours"])
     result |= {"source": name, "sentence_transformers": version("sentence-transformers")}
     _print(result, options.show)
@@ -77,10 +88,24 @@ def _from_pypi(work: Path) -> Path:
     return folder
 
 
-def _run(side: str, checkout: Path, outcomes: Path, options: argparse.Namespace) -> None:
-    """Run the tests with one library, in processes of their own."""
-    outcomes.unlink(missing_ok=True)
-    outcomes.touch()
+def _files(checkout: Path, only: list[str]) -> list[str]:
+    """Return the test files to run, relative to the checkout."""
+    roots = [checkout / "tests" / path for path in only] or [checkout / "tests"]
+    found = sorted({path for root in roots for path in (root.rglob("test_*.py") if root.is_dir() else [root])})
+    names = [path.relative_to(checkout).as_posix() for path in found]
+    return [name for name in names if not any(part in name for part in LEFT_OUT)]
+
+
+def _groups(paths: Iterable[str]) -> list[list[str]]:
+    """Return the files of each folder: a process for every file would spend its time on importing."""
+    return [list(files) for _, files in groupby(paths, key=lambda path: path.rpartition("/")[0])]
+
+
+def _run(side: str, checkout: Path, tests: list[str], options: argparse.Namespace) -> list[dict[str, str]]:
+    """Run files of tests with one library, in processes of their own; return how each test ended."""
+    name = tests[0].rpartition("/")[0].replace("/", ".")
+    outcomes = (options.work / f"{name}-{side}.jsonl").resolve()
+    outcomes.write_text("")
     settings = {
         "COMPAT_SIDE": side,
         "COMPAT_OUTCOMES": str(outcomes),
@@ -91,22 +116,26 @@ def _run(side: str, checkout: Path, outcomes: Path, options: argparse.Namespace)
         "TOKENIZERS_PARALLELISM": "false",
         "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
     }
-    tests = [f"tests/{path}" for path in options.only] or ["tests"]
-    ignored = [f"--ignore-glob=*{part}*" for part in LEFT_OUT]
     parallel = ["-n", str(options.processes)] if options.processes > 1 else []
-    command = [sys.executable, "-m", "pytest", *tests, *ignored, *parallel, "-q", "--no-header", "--tb=no"]
+    command = [sys.executable, "-m", "pytest", *tests, *parallel, "-q", "--no-header", "--tb=short"]
     command += ["-p", "benchmarks.incumbent.plugin", "-p", "no:cacheprovider", "-c", os.devnull]
     command += ["--rootdir", str(checkout), "-pno:langsmith_plugin", "-W", "ignore"]
-    print(f"Running the tests with {'munjang.compat' if side == 'ours' else 'sentence-transformers'}", flush=True)
-    with (outcomes.parent / f"{side}.log").open("w") as log:
-        subprocess.run(command, cwd=checkout, env={**os.environ, **settings}, stdout=log, stderr=log)
+    with outcomes.with_suffix(".log").open("w") as log:
+        environment = {**os.environ, **settings}
+        try:
+            subprocess.run(command, cwd=checkout, env=environment, stdout=log, stderr=log, timeout=options.limit)
+        except subprocess.TimeoutExpired:
+            print(f"{name} with {side} was stopped after {options.limit} s: tests without an outcome count as missing")
+    rows = _read(outcomes)
+    counts = Counter(row["outcome"] for row in rows)
+    print(f"{side}: {name}: {', '.join(f'{count} {outcome}' for outcome, count in counts.items())}", flush=True)
+    return rows
 
 
-def _read(path: Path) -> dict[str, dict[str, str]]:
+def _read(path: Path) -> list[dict[str, str]]:
     if not path.is_file():
-        return {}
-    rows = (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
-    return {row["test"]: row for row in rows}
+        return []
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def compare(theirs: dict[str, dict[str, str]], ours: dict[str, dict[str, str]]) -> dict[str, object]:

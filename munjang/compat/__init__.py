@@ -45,6 +45,8 @@ LAZY = {
     "SentenceTransformerModelCardData": "card",
     "InputExample": "examples",
     "SentencesDataset": "examples",
+    "mine_hard_negatives": "hard_negatives",
+    "resolve_ids": "lookups",
 }
 paths.install()
 gaps.explain_imports()

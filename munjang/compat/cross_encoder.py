@@ -1,5 +1,6 @@
 """sentence-transformers' CrossEncoder over ours."""
 
+import logging
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -16,12 +17,12 @@ from munjang.compat.gaps import HEADS
 from munjang.compat.loading import asked_dtype, asked_length, check_fixed, find_folder
 from munjang.compat.model import Model, Pool
 from munjang.compat.modules.transformer import Transformer
-from munjang.compat.renames import renamed
-from munjang.errors import CheckpointError, InputError
+from munjang.compat.renames import cross_encoder_init_args_decorator, cross_encoder_predict_rank_args_decorator
+from munjang.compat.util import batch_to_device
+from munjang.errors import InputError
 
 Pairs = list[tuple[str, str]]
-# Arguments of rank that have no effect in sentence-transformers either
-IGNORED_ARGUMENTS = ("num_workers", "apply_softmax", "convert_to_numpy", "convert_to_tensor")
+logger = logging.getLogger(__name__)
 
 
 class CrossEncoder(CrossFitting, Model[cross_encoder.CrossEncoder]):
@@ -30,15 +31,7 @@ class CrossEncoder(CrossFitting, Model[cross_encoder.CrossEncoder]):
     default_huggingface_organization = "cross-encoder"
     model_type = "CrossEncoder"
 
-    @renamed(
-        model_name="model_name_or_path",
-        automodel_args="model_kwargs",
-        tokenizer_args="processor_kwargs",
-        tokenizer_kwargs="processor_kwargs",
-        config_args="config_kwargs",
-        cache_dir="cache_folder",
-        default_activation_function="activation_fn",
-    )
+    @cross_encoder_init_args_decorator
     def __init__(
         self,
         model_name_or_path: str | os.PathLike[str] | None = None,
@@ -91,7 +84,7 @@ class CrossEncoder(CrossFitting, Model[cross_encoder.CrossEncoder]):
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_activation": self.activation_fn}
 
-    @renamed(sentences="inputs", activation_fct="activation_fn")
+    @cross_encoder_predict_rank_args_decorator
     def predict(
         self,
         inputs: Any,
@@ -112,13 +105,19 @@ class CrossEncoder(CrossFitting, Model[cross_encoder.CrossEncoder]):
 
         `batch_size` and `chunk_size` never change a result: batches are made by tokens to suit the device.
         """
-        kwargs.pop("num_workers", None)  # has no effect in sentence-transformers either
         self._check_call("predict", batch_size, device, pool, kwargs)
         inputs = _listed(inputs)
         is_single = self.is_singular_input(inputs)
-        pairs = self._prompted([inputs] if is_single else inputs, self._prompt(prompt, prompt_name))
+        first = self._prompt(prompt, prompt_name)
+        pairs = [inputs] if isinstance(inputs, str) else self._prompted([inputs] if is_single else inputs, first)
         where = "cpu" if pool is not None or isinstance(device, list) else self.device
-        if pairs:
+        if isinstance(inputs, str):  # one text, which no pair is made of
+            self.facade  # noqa: B018  # makes the weights ready
+            with torch.inference_mode():
+                logits = self(batch_to_device(self.preprocess([first + inputs]), self.device))["scores"].float()
+                scores = (activation_fn or self.activation_fn)(logits)
+            scores = scores[:, 0] if self.num_labels == 1 else scores
+        elif pairs:
             found = self.facade.predict(
                 pairs, activation=activation_fn, prompt="", progress=self._progress(show_progress_bar)
             )
@@ -129,10 +128,10 @@ class CrossEncoder(CrossFitting, Model[cross_encoder.CrossEncoder]):
         if convert_to_tensor or not convert_to_numpy:
             rows: Any = scores.to(where) if convert_to_tensor else list(scores.to(where))
         else:
-            rows = scores.numpy() if pairs else np.array([])
+            rows = scores.cpu().numpy() if pairs else np.array([])
         return rows[0] if is_single else rows
 
-    @renamed(activation_fct="activation_fn")
+    @cross_encoder_predict_rank_args_decorator
     def rank(
         self,
         query: str,
@@ -162,7 +161,7 @@ class CrossEncoder(CrossFitting, Model[cross_encoder.CrossEncoder]):
             device=device,
             pool=pool,
             chunk_size=chunk_size,
-            **{name: value for name, value in kwargs.items() if name not in IGNORED_ARGUMENTS},
+            **kwargs,
         ).tolist()
         order = sorted(range(len(scores)), key=scores.__getitem__, reverse=True)[:top_k]
         hits = [{"corpus_id": place, "score": scores[place]} for place in order]
@@ -245,7 +244,5 @@ def _load(folder: Any, num_labels: int | None, device: str | None, dtype: str) -
             )
         return facade
     if num_labels is None:
-        raise CheckpointError(
-            f"{folder} is an encoder without a head. CrossEncoder(path, num_labels=1) adds a new, untrained one."
-        )
-    return cross_encoder.CrossEncoder.create(folder, num_labels, device, dtype)
+        logger.warning("%s is an encoder without a head: one with a new, untrained head of 1 label is made.", folder)
+    return cross_encoder.CrossEncoder.create(folder, num_labels or 1, device, dtype)

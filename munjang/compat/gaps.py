@@ -13,7 +13,6 @@ TRAINING = (
     "Train with munjang.train(model, data, objective) or `munjang train` (docs/guides/train.md); the saved folder "
     "loads here and in sentence-transformers."
 )
-NEGATIVES = "Mine hard negatives with munjang.training.negatives.mine_negatives or `munjang negatives`."
 EVALUATION = (
     "Evaluate with munjang.evaluate(model.facade, data) or `munjang evaluate` (docs/guides/evaluate.md), or compute "
     "the metric from encode, similarity, predict and rank."
@@ -39,7 +38,6 @@ TOKENS = (
     "save_pretrained of both), train it, and load that."
 )
 PLACING = "Device and dtype are chosen when loading: device='cuda', model_kwargs={'dtype': 'bfloat16'}."
-UPLOAD = "Call save(folder), then huggingface_hub.upload_folder(repo_id=..., folder_path=folder)."
 ENGINES = "util.semantic_search finds the nearest exactly; munjang.Index is for corpora larger than memory."
 HEADS = "munjang.CrossEncoder.create(path, num_labels=...) puts a new head on the encoder of any folder."
 STATIC = "Make static embeddings with `munjang distill MODEL --static -o FOLDER` and load that folder."
@@ -47,21 +45,18 @@ INTERNAL = "It is internal to sentence-transformers, and nothing here needs it."
 
 NAMES = {
     TRAINING: """peft_mixin ParallelSentencesDataset all_gather all_gather_padded all_gather_with_grad
-        check_teacher_targets disable_datasets_caching DenoisingAutoEncoderLoss ContrastiveTensionLoss
+        check_teacher_targets DenoisingAutoEncoderLoss ContrastiveTensionLoss
         ContrastiveTensionLossInBatchNegatives ContrastiveTensionDataLoader GlobalOrthogonalRegularizationLoss""",
-    NEGATIVES: "mine_hard_negatives resolve_ids hard_negatives",
-    EVALUATION: "append_to_last_row MSEEvaluatorFromDataFrame",
+    EVALUATION: "MSEEvaluatorFromDataFrame",
     SPARSE: """sparse_encoder SparseEncoder SparseEncoderTrainer SparseEncoderTrainingArguments
-        SparseEncoderModelCardData compute_count_vector select_max_active_dims to_scipy_coo""",
+        SparseEncoderModelCardData""",
     MULTI_VECTOR: """multi_vector_encoder MultiVectorEncoder MultiVectorEncoderTrainer
-        MultiVectorEncoderTrainingArguments MultiVectorEncoderModelCardData maxsim maxsim_pairwise mean_maxsim
-        mean_maxsim_pairwise cat_padded_token_embeddings stack_padded_token_embeddings repad_flattened_features""",
+        MultiVectorEncoderTrainingArguments MultiVectorEncoderModelCardData cat_padded_token_embeddings
+        stack_padded_token_embeddings repad_flattened_features""",
     EXPORT: """backend export_optimized_onnx_model export_dynamic_quantized_onnx_model
         export_static_quantized_openvino_model""",
-    UPLOAD: "save_to_hub_args_decorator",
     ENGINES: "semantic_search_faiss semantic_search_usearch",
-    INTERNAL: """check_version_requirements is_sentence_transformer_model load_dir_path load_file_path
-        disabled_tqdm install_logger similarity_fct_name import_module_class ORIGINAL_TRANSFORMER_MODELS""",
+    INTERNAL: "disabled_tqdm install_logger suggest_extra_on_exception",
 }
 ATTRIBUTES = {
     TRAINING: """train_dataloader smart_batching_collate_text_only

@@ -65,16 +65,17 @@ HARMLESS_CONFIG_KWARGS = {
 # What a Transformer of theirs may be for: the kind of model of ours
 TASKS = {"feature-extraction": "bi", "sequence-classification": "cross", "text-classification": "cross"}
 # Bare names of transformers' own models from before the Hub; any other bare name belongs to the organization
-TRANSFORMERS_NAMES = """
+ORIGINAL_NAMES = """
     albert-base-v1 albert-base-v2 albert-large-v1 albert-large-v2 albert-xlarge-v1 albert-xlarge-v2
     albert-xxlarge-v1 albert-xxlarge-v2 bert-base-cased bert-base-chinese bert-base-german-cased
     bert-base-german-dbmdz-cased bert-base-german-dbmdz-uncased bert-base-multilingual-cased
     bert-base-multilingual-uncased bert-base-uncased bert-large-cased bert-large-cased-whole-word-masking
     bert-large-uncased bert-large-uncased-whole-word-masking camembert-base distilbert-base-cased
     distilbert-base-german-cased distilbert-base-multilingual-cased distilbert-base-uncased
-    distilbert-base-uncased-finetuned-sst-2-english distilroberta-base roberta-base roberta-large roberta-large-mnli
-    xlm-roberta-base xlm-roberta-large
+    distilbert-base-uncased-finetuned-sst-2-english distilroberta-base roberta-base roberta-large
+    roberta-large-mnli xlm-roberta-base xlm-roberta-large
 """
+ORIGINAL_TRANSFORMER_MODELS = ORIGINAL_NAMES.split()
 
 
 def check_fixed(**given: object) -> None:
@@ -98,7 +99,7 @@ def find_folder(
     """Return the folder of a path or Hub name, downloading it if needed."""
     if name is None:
         raise CheckpointError(f"Give the folder or Hub name of a model. {MODULES}")
-    is_original = isinstance(name, str) and name.lower() in TRANSFORMERS_NAMES.split()
+    is_original = isinstance(name, str) and name.lower() in ORIGINAL_TRANSFORMER_MODELS
     cache = cache_folder or os.environ.get("SENTENCE_TRANSFORMERS_HOME")
     return resolve(name, Hub(None if is_original else organization, revision, cache, token, local_files_only))
 

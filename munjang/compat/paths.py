@@ -42,8 +42,12 @@ FILES = {
     "training.cross": "cross_encoder.trainer",
     "training.fit": "fit_mixin sentence_transformer.fit_mixin cross_encoder.fit_mixin",
     "examples": "readers readers.InputExample datasets sentence_transformer.readers sentence_transformer.datasets",
-    "environment": "util.file_io util.environment util.distributed util.misc util.logging LoggingHandler",
-    "util": "util.tensor",
+    "environment": "util.environment util.distributed util.logging LoggingHandler",
+    "file_io": "util.file_io",
+    "hard_negatives": "util.hard_negatives",
+    "lookups": "util.dataset",
+    "renames": "util.decorators",
+    "util": "util.tensor util.misc",
 }
 FILE_OF_PATH = {path: name for name, paths in FILES.items() for path in paths.split()}
 

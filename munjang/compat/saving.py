@@ -10,6 +10,7 @@ from typing import Any
 from torch import nn
 
 from munjang.compat.environment import fullname
+from munjang.compat.renames import save_to_hub_args_decorator
 from munjang.errors import InputError
 
 OURS, THEIRS = "munjang.compat.modules.", "sentence_transformers.models."
@@ -113,6 +114,7 @@ class Saving:
         address: str = commit.pr_url if create_pr else commit.commit_url
         return address
 
+    @save_to_hub_args_decorator
     def save_to_hub(
         self,
         repo_id: str,

@@ -20,7 +20,7 @@ from munjang.compat.model import Model, Pool
 from munjang.compat.modules.pooling import Pooling
 from munjang.compat.plain import Wanted, features_of, rows_of
 from munjang.compat.quantization import quantize_embeddings
-from munjang.compat.renames import renamed
+from munjang.compat.renames import deprecated_kwargs
 from munjang.compat.saving import write_modules
 from munjang.compat.similarity_functions import SimilarityFunction
 from munjang.errors import InputError, unknown
@@ -36,11 +36,11 @@ OUTPUT_VALUES = ("sentence_embedding", "token_embeddings", None)
 class SentenceTransformer(SentenceFitting, Embedder, Model[BiEncoder]):
     """A sentence encoder with the methods of sentence_transformers.SentenceTransformer; `facade` is its BiEncoder."""
 
-    SUPPORTED_SIMILARITY_FN_NAMES = tuple(SimilarityFunction.possible_values())
+    SUPPORTED_SIMILARITY_FN_NAMES = ("cosine", "dot", "euclidean", "manhattan")
     default_huggingface_organization = "sentence-transformers"
     model_type = "SentenceTransformer"
 
-    @renamed(tokenizer_kwargs="processor_kwargs")
+    @deprecated_kwargs(tokenizer_kwargs="processor_kwargs")
     def __init__(
         self,
         model_name_or_path: str | os.PathLike[str] | None = None,
@@ -113,7 +113,7 @@ class SentenceTransformer(SentenceFitting, Embedder, Model[BiEncoder]):
         """Return `SentenceTransformer(input_path)`."""
         return SentenceTransformer(input_path)
 
-    @renamed(sentences="inputs")
+    @deprecated_kwargs(sentences="inputs")
     def encode(
         self,
         inputs: Any,
@@ -210,7 +210,7 @@ class SentenceTransformer(SentenceFitting, Embedder, Model[BiEncoder]):
             rows.append({**row, "token_embeddings": state, "sentence_embedding": vector})
         return rows
 
-    @renamed(sentences="inputs")
+    @deprecated_kwargs(sentences="inputs")
     def encode_query(
         self,
         inputs: Any,
@@ -248,7 +248,7 @@ class SentenceTransformer(SentenceFitting, Embedder, Model[BiEncoder]):
             **{"task": "query", **kwargs},
         )
 
-    @renamed(sentences="inputs")
+    @deprecated_kwargs(sentences="inputs")
     def encode_document(
         self,
         inputs: Any,
@@ -334,8 +334,8 @@ class SentenceTransformer(SentenceFitting, Embedder, Model[BiEncoder]):
     @similarity_fn_name.setter
     def similarity_fn_name(self, name: str | SimilarityFunction | None) -> None:
         value = name.value if isinstance(name, SimilarityFunction) else name or "cosine"
-        if value not in SimilarityFunction.possible_values():
-            raise unknown("similarity", value, SimilarityFunction.possible_values())
+        if value not in self.SUPPORTED_SIMILARITY_FN_NAMES:
+            raise unknown("similarity", value, self.SUPPORTED_SIMILARITY_FN_NAMES)
         self._similarity_name = value
 
     @property

@@ -11,8 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from munjang.compat.gaps import SPARSE
-from munjang.errors import InputError
+from munjang.compat.late import maxsim, maxsim_pairwise, mean_maxsim, mean_maxsim_pairwise
 from munjang.vectors import similarity
 
 Vectors = Any  # a tensor, an array, or a list of tensors, arrays or numbers
@@ -27,9 +26,7 @@ def as_tensor(vectors: Vectors) -> Tensor:
         vectors = torch.from_numpy(vectors)
     elif not isinstance(vectors, Tensor):
         vectors = torch.tensor(vectors)
-    if vectors.layout != torch.strided:
-        raise InputError(f"The vectors are a sparse tensor. {SPARSE}")
-    return vectors
+    return vectors if vectors.layout == torch.strided else vectors.to_dense()
 
 
 def as_floats(vectors: Vectors) -> Tensor:
@@ -111,6 +108,8 @@ class SimilarityFunction(Enum):
     DOT = "dot"  # noqa: PIE796  # the incumbent's second name
     EUCLIDEAN = "euclidean"
     MANHATTAN = "manhattan"
+    MAXSIM = "maxsim"
+    MEAN_MAXSIM = "meanmaxsim"
 
     @staticmethod
     def to_similarity_fn(similarity_function: "str | SimilarityFunction") -> Similarity:
@@ -133,4 +132,6 @@ FUNCTIONS: dict[SimilarityFunction, tuple[Similarity, Similarity]] = {
     SimilarityFunction.DOT_PRODUCT: (dot_score, pairwise_dot_score),
     SimilarityFunction.EUCLIDEAN: (euclidean_sim, pairwise_euclidean_sim),
     SimilarityFunction.MANHATTAN: (manhattan_sim, pairwise_manhattan_sim),
+    SimilarityFunction.MAXSIM: (maxsim, maxsim_pairwise),
+    SimilarityFunction.MEAN_MAXSIM: (mean_maxsim, mean_maxsim_pairwise),
 }

@@ -2,6 +2,8 @@
 
 import logging
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ import torch
 from sentence_transformers import util as theirs
 
 from munjang import compat
+from munjang.compat import modules
 from munjang.compat import util as ours
 from munjang.errors import InputError
 from tests.compat.compare import assert_same
@@ -50,11 +53,42 @@ def test_similarities(name: str, form: Callable[[Any], Any]) -> None:
     assert_same(getattr(ours, name)(a, b), getattr(theirs, name)(a, b), 1e-6)
 
 
-def test_zero_vectors_and_bad_shapes() -> None:
+def test_zero_and_sparse_vectors() -> None:
     zero = np.zeros((2, 8), np.float32)
     assert_same(ours.cos_sim(zero, random(3, 8)), theirs.cos_sim(zero, random(3, 8)))
-    with pytest.raises(InputError, match="sparse"):
-        ours.cos_sim(torch.from_numpy(random(3, 8)).to_sparse(), zero)
+    sparse = torch.from_numpy(random(3, 8)).relu().to_sparse()
+    assert_same(ours.cos_sim(sparse, random(3, 8)), theirs.cos_sim(sparse, random(3, 8)), 1e-6)
+    assert_same(ours.compute_count_vector(sparse), theirs.compute_count_vector(sparse))
+    assert_same(ours.to_scipy_coo(sparse).toarray(), theirs.to_scipy_coo(sparse).toarray())
+    assert_same(ours.select_max_active_dims(random(3, 8), 2), theirs.select_max_active_dims(random(3, 8), 2))
+
+
+@pytest.mark.parametrize("name", ["maxsim", "mean_maxsim", "maxsim_pairwise", "mean_maxsim_pairwise"])
+def test_late_interaction(name: str) -> None:
+    lists = [[torch.from_numpy(random(length, 8, seed=length)) for length in some] for some in ((2, 5), (4, 1))]
+    padded = [torch.nn.utils.rnn.pad_sequence(some, batch_first=True) for some in lists]
+    mask = torch.tensor([[True, True, False, True], [True, False, False, False]])
+    for a, b, options in ((*lists, {}), (*padded, {}), (lists[0], padded[1], {"b_mask": mask})):
+        assert_same(getattr(ours, name)(a, b, **options), getattr(theirs, name)(a, b, **options), 1e-5)
+
+
+def test_rows_of_a_table_and_names_of_functions(tmp_path: Path) -> None:
+    for name, module in (("ours", ours), ("theirs", theirs)):
+        path = tmp_path / f"{name}.csv"
+        path.write_text("epoch,score\n0,0.5\n")
+        assert module.append_to_last_row(str(path), [0.9])
+    assert (tmp_path / "ours.csv").read_bytes() == (tmp_path / "theirs.csv").read_bytes()
+    assert ours.similarity_fct_name(partial(ours.cos_sim, b=1)) == "cos_sim(b=1)"
+
+
+def test_requirements_and_code_of_models() -> None:
+    for module in (ours, theirs):
+        module.check_version_requirements({"torch": ">=2", "python": ">=3.8"})
+        with pytest.raises(ImportError, match=r'pip install -U "torch>=99"'):
+            module.check_version_requirements({"torch": ">=99"}, "a model")
+    with pytest.raises(InputError, match="never run"):
+        ours.import_module_class("modeling.Own", "some/model", trust_remote_code=True)
+    assert ours.import_module_class("sentence_transformers.models.Pooling") is modules.Pooling
 
 
 SEARCHES: dict[str, dict[str, Any]] = {
@@ -150,7 +184,7 @@ def test_similarity_function() -> None:
         assert_same(mine.to_similarity_fn(value)(vectors, vectors), other.to_similarity_fn(value)(vectors, vectors))
         pairwise = (kind.to_similarity_pairwise_fn(kind[name])(vectors, vectors[::-1].copy()) for kind in (mine, other))
         assert_same(*pairwise)
-    assert mine.possible_values() == ["cosine", "dot", "euclidean", "manhattan"]
+    assert mine.possible_values() == other.possible_values()
     with pytest.raises(ValueError, match="'nothing' is not a valid SimilarityFunction"):
         mine.to_similarity_fn("nothing")
 

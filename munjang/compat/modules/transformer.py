@@ -18,7 +18,7 @@ from munjang.checkpoint.write import write_encoder
 from munjang.compat.loading import TASKS, asked_dtype, asked_length, find_folder
 from munjang.compat.modules.module import Features, InputModule
 from munjang.compat.modules.tokenizing import Tokenizing
-from munjang.compat.renames import renamed
+from munjang.compat.renames import deprecated_kwargs, transformer_kwargs_decorator
 from munjang.engine.devices import DTYPES
 from munjang.errors import InputError
 from munjang.nn.encoder import TokenEncoder
@@ -114,8 +114,8 @@ class Transformer(Tokenizing, InputModule):
     config_file_name: ClassVar[str] = "sentence_bert_config.json"
     config_keys: ClassVar[list[str]] = ["max_seq_length", "do_lower_case"]
 
-    @renamed(model_args="model_kwargs", tokenizer_args="processor_kwargs", config_args="config_kwargs")
-    @renamed(tokenizer_kwargs="processor_kwargs", cache_dir="cache_folder")
+    @deprecated_kwargs(tokenizer_kwargs="processor_kwargs")
+    @transformer_kwargs_decorator
     def __init__(
         self,
         model_name_or_path: str | os.PathLike[str],

@@ -82,6 +82,12 @@ class SentenceTransformerDataCollator(BaseDataCollator):
 class CrossEncoderDataCollator(BaseDataCollator):
     """Keep the texts: a loss makes pairs of them."""
 
+    def __post_init__(self) -> None:
+        for name in ("prompts", "router_mapping"):
+            given = getattr(self, name)
+            if isinstance(given, dict) and any(isinstance(value, dict) for value in given.values()):
+                raise ValueError(f"CrossEncoder {name} cannot be per-column: both texts of a pair are read together.")
+
     def __call__(self, features: list[dict[str, Any]]) -> dict[str, Any]:
         if not features:
             return {}

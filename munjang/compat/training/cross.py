@@ -16,6 +16,7 @@ class CrossEncoderTrainer(BaseTrainer):
     model_class = CrossEncoder
     data_collator_class = CrossEncoderDataCollator
     training_args_class = CrossEncoderTrainingArguments
+    takes_streams = False
 
     def get_default_loss(self, model: Any) -> nn.Module:
         """Return the binary cross-entropy for one label, the cross-entropy for several."""

@@ -15,7 +15,7 @@ from datasets import DatasetDict, IterableDataset
 from torch import nn
 from transformers import Trainer
 
-from munjang.compat.renames import renamed
+from munjang.compat.renames import deprecated_kwargs
 from munjang.compat.sentence_transformer import SentenceTransformer
 from munjang.compat.training.arguments import BaseTrainingArguments, SentenceTransformerTrainingArguments
 from munjang.compat.training.card import ModelCardCallback
@@ -34,10 +34,11 @@ class BaseTrainer(Loaders, Trainer):  # type: ignore[misc]
     model_class: type = nn.Module
     data_collator_class: type[BaseDataCollator] = BaseDataCollator
     training_args_class: type[BaseTrainingArguments] = BaseTrainingArguments
+    takes_streams = True
     loss: Any
     evaluator: Any
 
-    @renamed(tokenizer="processing_class")
+    @deprecated_kwargs(tokenizer="processing_class")
     def __init__(
         self,
         model: Any = None,
@@ -74,6 +75,12 @@ class BaseTrainer(Loaders, Trainer):  # type: ignore[misc]
         train_dataset, eval_dataset = (_as_dict(each) for each in (train_dataset, eval_dataset))
         for name, dataset in (("train", train_dataset), ("eval", eval_dataset)):
             _check_features(name, dataset)
+            parts = dataset.values() if isinstance(dataset, dict) else [dataset]
+            if not self.takes_streams and any(isinstance(part, IterableDataset) for part in parts):
+                raise ValueError(
+                    f"{type(self).__name__} does not support an IterableDataset for the `{name}_dataset`. "
+                    "Please convert the dataset to a `Dataset` or `DatasetDict` before passing it to the trainer."
+                )
         if data_collator is None:
             data_collator = self.data_collator_class(
                 preprocess_fn=model.preprocess, router_mapping=args.router_mapping, prompts=args.prompts
