@@ -67,7 +67,14 @@ class View(ModuleType):
         except (AttributeError, ImportError):
             if name.startswith("__"):
                 raise AttributeError(name) from None
-        return Placeholder(f"{self.__name__}.{name}")
+        inner = f"{OURS}{self.__name__[len(THEIRS) :]}.{name}"
+        try:
+            is_module = self._real is not None and importlib.util.find_spec(inner) is not None
+        except ImportError:
+            is_module = False
+        return (
+            importlib.import_module(f"{self.__name__}.{name}") if is_module else Placeholder(f"{self.__name__}.{name}")
+        )
 
     def __setattr__(self, name: str, value: Any) -> None:
         if isinstance(value, ModuleType) or name.startswith("__") or self._real is None:

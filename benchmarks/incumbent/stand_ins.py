@@ -90,7 +90,7 @@ def write_distilbert(folder: Path) -> None:
     tokenizer().save_pretrained(folder)
 
 
-def write_static(folder: Path) -> None:
+def write_static(folder: Path, width: int = 64) -> None:
     """Write static embeddings."""
     from safetensors.torch import save_file
 
@@ -100,7 +100,7 @@ def write_static(folder: Path) -> None:
     _write(folder / "modules.json", listed)
     for path, _ in rows:
         (folder / path).mkdir()
-    save_file({"embedding.weight": torch.randn(30522, 64)}, folder / "0_StaticEmbedding" / "model.safetensors")
+    save_file({"embedding.weight": torch.randn(30522, width)}, folder / "0_StaticEmbedding" / "model.safetensors")
     tokenizer().backend_tokenizer.save(str(folder / "0_StaticEmbedding" / "tokenizer.json"))
     _write(folder / "config_sentence_transformers.json", {"__version__": {"sentence_transformers": "3.3.0"}})
 
@@ -138,7 +138,7 @@ STAND_INS: dict[str, Callable[[Path], None]] = {
     SENTENCE: write_sentence,
     "sentence-transformers/all-MiniLM-L6-v2": write_sentence,
     "sentence-transformers/average_word_embeddings_levy_dependency": write_static,
-    "sentence-transformers/static-retrieval-mrl-en-v1": write_static,
+    "sentence-transformers/static-retrieval-mrl-en-v1": lambda folder: write_static(folder, 1024),
     "sentence-transformers-testing/stsb-bert-tiny-lora": write_adapter,
     "distilbert/distilbert-base-uncased": write_distilbert,
     "google-bert/bert-base-uncased": write_tokenizer,

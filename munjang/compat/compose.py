@@ -1,5 +1,6 @@
 """From a model of ours to modules under their names, and back, over the same weights."""
 
+import json
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,8 @@ from torch import nn
 
 from munjang import checkpoint
 from munjang.bi_encoder import BiEncoder
+from munjang.checkpoint.files import read_json_if
+from munjang.compat.environment import import_module_class
 from munjang.compat.loading import full_device
 from munjang.compat.modules.layers import AROUND
 from munjang.compat.modules.pooling import Pooling
@@ -18,6 +21,8 @@ from munjang.compat.modules.static import StaticEmbedding
 from munjang.compat.modules.transformer import Transformer
 from munjang.nn.network import SentenceNetwork, StaticEncoder
 from munjang.text.tokenizer import Tokenizer
+
+ROUTERS = ("Router", "Asym")
 
 
 def blocks_of(facade: BiEncoder) -> list[nn.Module]:
@@ -30,6 +35,17 @@ def blocks_of(facade: BiEncoder) -> list[nn.Module]:
         pooling = Pooling(network.encoder.width, network.modes, network.includes_prompt)
         blocks = [Transformer.around(facade.model), pooling]
     return [*blocks, *(AROUND[type(module)](module) for module in getattr(network, "tail", ()))]
+
+
+def loaded_blocks(folder: Path) -> tuple[list[nn.Module], dict[str, Any]] | None:
+    """Return the modules of a folder with a Router, and its settings; None for other folders."""
+    path = folder / "modules.json"
+    rows = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
+    if not any(row["type"].rpartition(".")[2] in ROUTERS for row in rows):
+        return None
+    classes: list[Any] = [import_module_class(row["type"], str(folder)) for row in rows]
+    blocks = [kind.load(str(folder), row["path"]) for kind, row in zip(classes, rows, strict=True)]
+    return blocks, read_json_if(folder / "config_sentence_transformers.json")
 
 
 def composed(blocks: Iterable[nn.Module]) -> BiEncoder | None:

@@ -272,8 +272,10 @@ class Model(Saving, nn.Sequential, Generic[Facade]):
         self.eval()
 
     def _check_kwargs(self, method: str, kwargs: dict[str, Any]) -> None:
-        kwargs.pop("task", None)  # for models that route queries and documents differently
-        unused = kwargs.keys() - set(self.get_model_kwargs())
+        known = set(self.get_model_kwargs())
+        if "task" not in known:  # for models that route queries and documents differently
+            kwargs.pop("task", None)
+        unused = kwargs.keys() - known
         if unused:
             hint = " Set model.max_seq_length instead." if "processing_kwargs" in unused else ""
             raise InputError(f"{type(self).__name__}.{method} does not take {', '.join(sorted(unused))}.{hint}")

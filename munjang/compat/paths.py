@@ -9,6 +9,7 @@ from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec, spec_from_loader
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -24,6 +25,7 @@ FILES = {
     "modules.pooling": "models.Pooling sentence_transformer.modules.pooling",
     "modules.layers": """models.Dense models.Normalize models.LayerNorm models.Dropout base.modules.dense
         base.modules.normalize sentence_transformer.modules.layer_norm sentence_transformer.modules.dropout""",
+    "modules.router": "models.Asym models.Router base.modules.router",
     "modules.static": "models.StaticEmbedding sentence_transformer.modules.static_embedding",
     "card": "model_card base.model_card sentence_transformer.model_card cross_encoder.model_card",
     "similarity_functions": "util.similarity",
@@ -52,6 +54,32 @@ FILES = {
 FILE_OF_PATH = {path: name for name, paths in FILES.items() for path in paths.split()}
 
 
+# Packages of theirs with a file for each name, all of which are in one file of ours
+SPLIT = {
+    "losses": "losses",
+    "sentence_transformer.losses": "losses",
+    "cross_encoder.losses": "cross_losses",
+    "evaluation": "evaluation",
+    "sentence_transformer.evaluation": "evaluation",
+    "cross_encoder.evaluation": "evaluation",
+}
+
+
+def file_of(path: str) -> str | None:
+    """Return the file of ours that stands for a path of theirs: losses.TripletLoss, or losses.triplet as of 5.4."""
+    parent, _, name = path.rpartition(".")
+    if path in FILE_OF_PATH or parent not in SPLIT or (Path(__file__).parent / SPLIT[parent] / f"{name}.py").is_file():
+        return FILE_OF_PATH.get(path)
+    listed = import_module(f"{PACKAGE}.{SPLIT[parent]}").__all__
+    return SPLIT[parent] if _plain(name) in map(_plain, listed) else None
+
+
+def _plain(name: str) -> str:
+    for part in ("_", "loss", "evaluator", "crossencoder"):
+        name = name.lower().replace(part, "")
+    return name
+
+
 class Package(ModuleType):
     """A package in which a class stays where it is, whatever module of its name is imported: SentenceTransformer."""
 
@@ -74,13 +102,13 @@ class Finder(MetaPathFinder, Loader):
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         parent, _, path_there = fullname.partition(f"{PACKAGE}.")
-        if parent or path_there not in FILE_OF_PATH:
+        if parent or file_of(path_there) is None:
             return None
         return spec_from_loader(fullname, self)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         """Return the module of ours, which has its own name and spec already."""
-        module = import_module(f"{PACKAGE}.{FILE_OF_PATH[spec.name.removeprefix(f'{PACKAGE}.')]}")
+        module = import_module(f"{PACKAGE}.{file_of(spec.name.removeprefix(f'{PACKAGE}.'))}")
         self.specs[spec.name] = module.__spec__
         return module
 
@@ -99,7 +127,7 @@ def install() -> None:
     if any(isinstance(finder, Finder) for finder in sys.meta_path):
         return
     sys.meta_path.insert(0, Finder())  # before the search in folders, which would load a file a second time
-    parents = {path.rpartition(".")[0] for path in FILE_OF_PATH} - {""}
+    parents = ({path.rpartition(".")[0] for path in FILE_OF_PATH} | set(SPLIT)) - {""}
     for parent in parents:
         name = FILE_OF_PATH.get(parent, parent)
         if find_spec(f"{PACKAGE}.{name}") is not None:

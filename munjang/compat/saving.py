@@ -10,10 +10,9 @@ from typing import Any
 from torch import nn
 
 from munjang.compat.environment import fullname
+from munjang.compat.modules.module import OURS, THEIRS
 from munjang.compat.renames import save_to_hub_args_decorator
 from munjang.errors import InputError
-
-OURS, THEIRS = "munjang.compat.modules.", "sentence_transformers.models."
 
 
 class Saving:

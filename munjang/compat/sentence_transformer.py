@@ -12,7 +12,7 @@ from torch import Tensor
 
 from munjang.bi_encoder import BiEncoder
 from munjang.compat.card import card_data
-from munjang.compat.compose import blocks_of, composed, follow
+from munjang.compat.compose import blocks_of, composed, follow, loaded_blocks
 from munjang.compat.embedder import Embedder
 from munjang.compat.fitting import SentenceFitting
 from munjang.compat.loading import asked_dtype, asked_length, check_fixed, find_folder
@@ -73,18 +73,25 @@ class SentenceTransformer(SentenceFitting, Embedder, Model[BiEncoder]):
         else:
             organization = self.default_huggingface_organization
             folder = find_folder(model_name_or_path, organization, cache_folder, revision, token, local_files_only)
-            facade = BiEncoder.load(folder, device, asked_dtype(model_kwargs, folder))
-            blocks, own = blocks_of(facade), facade.prompts
-            default_prompt_name = default_prompt_name or facade.model.default_prompt_name
+            found = loaded_blocks(folder)
+            if found is None:
+                facade = BiEncoder.load(folder, device, asked_dtype(model_kwargs, folder))
+                blocks, own = blocks_of(facade), facade.prompts
+                default_prompt_name = default_prompt_name or facade.model.default_prompt_name
+            else:
+                facade, (blocks, settings) = None, found
+                own = settings.get("prompts") or {}
+                default_prompt_name = default_prompt_name or settings.get("default_prompt_name")
+                similarity_fn_name = similarity_fn_name or settings.get("similarity_fn_name")
         super().__init__(blocks, facade, {"query": "", "document": "", **own, **(prompts or {})}, default_prompt_name)
         self._similarity_name = "cosine" if facade is None else facade.similarity_name
-        self._truncate_dim = None if facade is None else facade.truncate_dim
+        own_dim = None if facade is None else facade.truncate_dim
         self.similarity_fn_name = similarity_fn_name or self._similarity_name
-        self.truncate_dim = self._truncate_dim if truncate_dim is None else truncate_dim
+        self.truncate_dim = own_dim if truncate_dim is None else truncate_dim
         length = asked_length(processor_kwargs)
         if length is not None:
             self.max_seq_length = length
-        if modules is not None and device is not None:
+        if facade is None and device is not None:
             self.to(device)
         self.model_card_data = card_data(self, model_card_data, model_name_or_path)
         for block in self:
@@ -105,7 +112,7 @@ class SentenceTransformer(SentenceFitting, Embedder, Model[BiEncoder]):
         """Return the BiEncoder over these weights."""
         facade = super().facade
         follow(facade, self)
-        facade.similarity_name, facade.truncate_dim = self._similarity_name, self._truncate_dim
+        facade.similarity_name, facade.truncate_dim = self._similarity_name, self.truncate_dim
         return facade
 
     @staticmethod
@@ -337,15 +344,6 @@ class SentenceTransformer(SentenceFitting, Embedder, Model[BiEncoder]):
         if value not in self.SUPPORTED_SIMILARITY_FN_NAMES:
             raise unknown("similarity", value, self.SUPPORTED_SIMILARITY_FN_NAMES)
         self._similarity_name = value
-
-    @property
-    def truncate_dim(self) -> int | None:
-        """Return how many dimensions encode keeps; None means all."""
-        return self._truncate_dim
-
-    @truncate_dim.setter
-    def truncate_dim(self, dim: int | None) -> None:
-        self._truncate_dim = dim
 
     @contextmanager
     def truncate_embeddings(self, truncate_dim: int | None) -> Iterator[None]:

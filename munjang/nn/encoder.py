@@ -88,10 +88,10 @@ class Embeddings(nn.Module):
         self.norm = Norm(width, shape.norm_eps, bias=shape.has_norm_bias)
         self.project = Linear(width, shape.width) if shape.embedding_width else None
         self.offset = 0 if shape.pad_id is None else shape.pad_id + 1
-        self.dropout = shape.embedding_dropout
+        self.dropout = nn.Dropout(shape.embedding_dropout)
 
     def forward(self, batch: Packed) -> Tensor:
-        x_TD = F.dropout(self._normed(batch), self.dropout, self.training)
+        x_TD = self.dropout(self._normed(batch))
         if torch.is_autocast_enabled(x_TD.device.type):  # norms give fp32 there; all that follows is in half precision
             x_TD = x_TD.to(torch.get_autocast_dtype(x_TD.device.type))
         return x_TD if self.project is None else self.project(x_TD)
@@ -125,6 +125,10 @@ class Block(nn.Module):
         self.up = Linear(width, 2 * inner if shape.has_gate else inner, bias=shape.has_inner_bias)
         self.down = Linear(inner, width, bias=shape.has_inner_bias)
         self.inner_norm = Norm(width, shape.norm_eps, bias=shape.has_norm_bias)
+        # modules, as code that trains looks for nn.Dropout to change or silence it
+        self.attention_dropout = shape.attention_dropout
+        self.out_dropout, self.down_dropout = nn.Dropout(shape.out_dropout), nn.Dropout(shape.down_dropout)
+        self.inner_dropout = nn.Dropout(shape.inner_dropout)
 
     def attention(
         self, x_TD: Tensor, batch: Packed, bias: Bias | None, rotary: Tensor | None, window: int | None
@@ -133,13 +137,13 @@ class Block(nn.Module):
         qkv_T3NK = self.qkv(x_TD).view(len(x_TD), 3, heads, x_TD.shape[1] // heads)
         if rotary is not None:
             qkv_T3NK = rotate(qkv_T3NK, rotary)
-        seen_TNK = attend(qkv_T3NK, batch, bias, self.shape.attention_dropout if self.training else 0.0, window)
+        seen_TNK = attend(qkv_T3NK, batch, bias, self.attention_dropout if self.training else 0.0, window)
         return self.out(seen_TNK.reshape(x_TD.shape))
 
     def inner(self, x_TD: Tensor) -> Tensor:
         if self.shape.has_gate:
             up, gate = self.up(x_TD).chunk(2, dim=-1)
-            up = F.dropout(self.activation(up) * gate, self.shape.inner_dropout, self.training)
+            up = self.inner_dropout(self.activation(up) * gate)
         else:
             up = self.up(x_TD, self.activation)
         return self.down(up)
@@ -149,7 +153,7 @@ class Block(nn.Module):
     ) -> Tensor:
         if not torch.is_grad_enabled() and layer.has_static_scales(self) and len(x_TD):
             return layer.layer(self, x_TD, batch, bias)
-        behind, below = (self.shape.out_dropout, self.shape.down_dropout) if self.training else (0.0, 0.0)
+        behind, below = (self.out_dropout.p, self.down_dropout.p) if self.training else (0.0, 0.0)
         if self.shape.is_pre_norm:
             seen_TD = self.attention(self.attention_norm(x_TD), batch, bias, rotary, window)
             x_TD = x_TD + F.dropout(seen_TD, behind)

@@ -130,6 +130,7 @@ class ClassificationHead(nn.Module):
         self.activation = activation(shape.activation)
         self.norm = nn.LayerNorm(shape.width, shape.norm_eps, bias=shape.has_norm_bias) if shape.has_norm else None
         self.out = nn.Linear(shape.width, shape.num_labels)
+        self.dropout_in, self.dropout_out = nn.Dropout(shape.dropout_in), nn.Dropout(shape.dropout_out)
 
     @property
     def num_labels(self) -> int:
@@ -143,11 +144,10 @@ class ClassificationHead(nn.Module):
 
     def forward(self, tokens_TD: Tensor, batch: Packed) -> Tensor:
         pooled_BD = pooling.pool(tokens_TD, batch, (self.shape.pooling,)).to(self.dense.weight.dtype)
-        hidden_BD = F.dropout(pooled_BD, self.shape.dropout_in, self.training)
-        hidden_BD = self.activation(self.dense(hidden_BD))
+        hidden_BD = self.activation(self.dense(self.dropout_in(pooled_BD)))
         if self.norm is not None:
             hidden_BD = self.norm(hidden_BD)
-        logits_BC: Tensor = self.out(F.dropout(hidden_BD, self.shape.dropout_out, self.training))
+        logits_BC: Tensor = self.out(self.dropout_out(hidden_BD))
         return logits_BC
 
 

@@ -16,8 +16,7 @@ from munjang.cross_encoder import CrossEncoder
 from munjang.engine.devices import pick_dtype
 from munjang.errors import InputError, UnsupportedModel
 from munjang.multi_vector_encoder import MultiVectorEncoder
-from munjang.nn.encoder import Block, Embeddings, Encoder
-from munjang.nn.heads import ClassificationHead
+from munjang.nn.encoder import Block
 from munjang.nn.late import TokenNetwork
 from munjang.nn.network import PairNetwork, SentenceNetwork
 from munjang.nn.sparse import SparseNetwork
@@ -193,18 +192,11 @@ def _set_dropout(network: Trained, probability: float) -> None:
     """Set the dropout of embeddings, attention, feed-forward layers and a cross-encoder's head."""
     if network.encoder.own is None:
         raise InputError("dropout can be set for encoders that Munjang computes itself only.")
-    names: dict[str, Any] = dict.fromkeys(
-        ("embedding_dropout", "attention_dropout", "out_dropout", "inner_dropout", "down_dropout"), probability
-    )
     for module in network.modules():
-        if isinstance(module, Embeddings):
-            module.dropout = probability
-        elif isinstance(module, nn.Dropout):
+        if isinstance(module, nn.Dropout):
             module.p = probability
-        elif isinstance(module, ClassificationHead):
-            module.shape = replace(module.shape, dropout_in=probability, dropout_out=probability)
-        elif isinstance(module, (Encoder, Block)):
-            module.shape = replace(module.shape, **names)
+        elif isinstance(module, Block):
+            module.attention_dropout = probability
 
 
 def _merged(network: Trained) -> Trained:

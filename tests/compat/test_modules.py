@@ -109,3 +109,38 @@ def test_names_of_older_versions():
     assert pooling.get_embedding_dimension() == 16
     with pytest.raises(ValueError, match="Invalid pooling mode: 'average'"):
         modules.Pooling(8, "average")
+
+
+def test_dropout_can_be_silenced_like_torchs(both):
+    """Code that trains sets the p of every nn.Dropout, and attention_dropout where it is a number."""
+    ours, _ = both("bert")
+    ours.train()
+    features = ours.preprocess(["one text", "another text, longer"])
+    with torch.no_grad():
+        assert not torch.equal(ours(dict(features))["sentence_embedding"], ours(dict(features))["sentence_embedding"])
+        for module in ours.modules():
+            if isinstance(module, torch.nn.Dropout):
+                module.p = 0.0
+            if isinstance(getattr(module, "attention_dropout", None), float):
+                module.attention_dropout = 0.0
+        assert torch.equal(ours(dict(features))["sentence_embedding"], ours(dict(features))["sentence_embedding"])
+
+
+def test_a_router_sends_queries_and_documents_through_other_modules(both, tmp_path):
+    ours, _ = both("bert", normalize=False)
+    transformer, pooling = ours[0], ours[1]
+    doubled = modules.Dense(32, 32, bias=False, init_weight=2 * torch.eye(32), activation_function=None)
+    router = modules.Router.for_query_document([transformer, pooling], [transformer, pooling, doubled])
+    model = compat.SentenceTransformer(modules=[router])
+    query, document, plain = model.encode_query(["a text"]), model.encode_document(["a text"]), model.encode(["a text"])
+    np.testing.assert_allclose(query, ours.encode(["a text"]), atol=1e-5)
+    np.testing.assert_allclose(document, 2 * query, atol=1e-5)
+    np.testing.assert_array_equal(plain, document)  # the default route
+    with pytest.raises(ValueError, match="No route found for task type 'nothing'"):
+        model.encode(["a text"], task="nothing")
+    model.save(tmp_path / "saved")
+    loaded = compat.SentenceTransformer(str(tmp_path / "saved"))
+    np.testing.assert_allclose(loaded.encode_document(["a text"]), document, atol=1e-5)
+    theirs = sentence_transformers.SentenceTransformer(str(tmp_path / "saved"))
+    np.testing.assert_allclose(theirs.encode_document(["a text"]), document, atol=1e-5)
+    np.testing.assert_allclose(theirs.encode_query(["a text"]), query, atol=1e-5)

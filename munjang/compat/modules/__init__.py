@@ -3,10 +3,12 @@
 from munjang.compat.modules.layers import Dense, Dropout, LayerNorm, Normalize
 from munjang.compat.modules.module import InputModule, Module
 from munjang.compat.modules.pooling import Pooling
+from munjang.compat.modules.router import Asym, Router
 from munjang.compat.modules.static import StaticEmbedding
 from munjang.compat.modules.transformer import Transformer
 
 __all__ = [
+    "Asym",
     "Dense",
     "Dropout",
     "InputModule",
@@ -14,6 +16,7 @@ __all__ = [
     "Module",
     "Normalize",
     "Pooling",
+    "Router",
     "StaticEmbedding",
     "Transformer",
 ]

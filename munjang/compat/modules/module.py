@@ -13,6 +13,7 @@ from torch import nn
 from munjang.checkpoint import Hub, resolve
 
 Features = dict[str, Any]
+OURS, THEIRS = "munjang.compat.modules.", "sentence_transformers.models."
 
 
 class Module(nn.Module):

@@ -60,7 +60,7 @@ class Router(InputModule):
         """Make a router with a route for queries and one for documents."""
         return cls({"query": query_modules, "document": document_modules}, default_route, allow_empty_key)
 
-    @property  # type: ignore[override]
+    @property
     def modalities(self) -> list[Any]:
         """Return the modalities of all routes."""
         found = {each for route in self._routes() for each in getattr(route[0], "modalities", ("text",))}
@@ -145,7 +145,8 @@ class Router(InputModule):
     @property
     def max_seq_length(self) -> Any:
         """Return the largest maximum number of tokens of the routes."""
-        lengths = {getattr(route[0], "max_seq_length", None) for route in self._routes()} - {None, 0}
+        found = (getattr(route[0], "max_seq_length", None) for route in self._routes())
+        lengths = {length for length in found if length}
         if len(lengths) > 1:
             warn_once(f"Different max_seq_lengths detected: {lengths}. Using the maximum value.")
         return max(lengths, default=None)
