@@ -15,6 +15,9 @@ from munjang.stores.base import Rows, Schema, Store
 from munjang.text.passages import Passage, PassageCutter
 from munjang.types import Floats
 
+Document = tuple[str, str, Metadata]  # id, text, metadata
+PART_CHARS = 20_000  # of documents, that are cut in some 20 ms
+
 
 @dataclass(frozen=True)
 class CutDocuments:
@@ -75,8 +78,33 @@ class CutDocuments:
         )
 
 
+def joined(parts: Sequence[CutDocuments]) -> CutDocuments:
+    """Return the passages of several writes as those of one."""
+    if len(parts) == 1:
+        return parts[0]
+    names = ("document_ids", "ids", "metadata", "passages", "texts")
+    lists: dict[str, Any] = {name: [value for part in parts for value in getattr(part, name)] for name in names}
+    words = None if parts[0].words is None else [value for part in parts for value in part.words or ()]
+    return CutDocuments(**lists, words=words, sources={id: text for part in parts for id, text in part.sources.items()})
+
+
+def in_parts(documents: Sequence[Document]) -> Iterator[Sequence[Document]]:
+    """Yield documents with at most PART_CHARS together; a longer one is alone, and no documents are one part.
+
+    >>> [len(part) for part in in_parts([("a", "x" * 9_000, {}), ("b", "x" * 9_000, {}), ("c", "x" * 9_000, {})])]
+    [2, 1]
+    """
+    first = size = 0
+    for row, (_, text, _) in enumerate(documents):
+        if row > first and size + len(text) > PART_CHARS:
+            yield documents[first:row]
+            first, size = row, 0
+        size += len(text)
+    yield documents[first:]
+
+
 def cut_documents(
-    documents: Sequence[tuple[str, str, Metadata]],
+    documents: Sequence[Document],
     cutter: PassageCutter | None,
     store: Store,
     sections: Mapping[str, Sequence[Section]],

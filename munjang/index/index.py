@@ -8,7 +8,7 @@
 """
 
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, TypeAlias, Unpack, overload
 
 from munjang.arguments import check_arguments
@@ -27,7 +27,7 @@ from munjang.index.candidates import (
     one_per_document,
     widened,
 )
-from munjang.index.cutting import CutDocuments, cut_documents
+from munjang.index.cutting import CutDocuments, cut_documents, in_parts, joined
 from munjang.index.documents import Metadata, documents_of, new_fields, sections_by_id
 from munjang.index.encoders import Encoders, check_same, load_own
 from munjang.index.relevance import NOT_CALIBRATED, fitted, key_of, scale_of, with_relevance
@@ -314,8 +314,21 @@ class Index(StoredPassages):
         >>> Index.open("memory:").cut(["A cat sleeps."], ids=["a"], metadata=[{}]).ids
         ['a#0']
         """
+        return joined(list(self.cut_in_parts(texts, ids, metadata, sections)))
+
+    def cut_in_parts(
+        self, texts: Any, ids: Sequence[str], metadata: Sequence[Metadata], sections: Any = None
+    ) -> Iterator[CutDocuments]:
+        """Cut documents as `cut` does, some at a time: what is wrong with any is said before the first is cut.
+
+        >>> index = Index.open("memory:")
+        >>> [part.ids for part in index.cut_in_parts(["A cat sleeps."], ids=["a"], metadata=[{}])]
+        [['a#0']]
+        """
         documents = documents_of(texts, ids, metadata, None)[0]
-        return cut_documents(documents, self.cutter, self.store, sections_by_id(ids, sections))
+        of_id = sections_by_id(ids, sections)
+        for part in in_parts(documents):
+            yield cut_documents(part, self.cutter, self.store, of_id)
 
     def put(self, cut: CutDocuments, vectors: Floats) -> None:
         """Store documents that are cut already, with the vectors of their passages; replace those of the same ids.

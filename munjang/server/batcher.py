@@ -16,11 +16,22 @@ from munjang.errors import InputError
 from munjang.server.errors import Closed, Full
 from munjang.server.model_queue import ModelQueue, Payload, PendingRequest, Slice
 from munjang.server.shares import CLIENT
+from munjang.server.steps import PIECE_CHARS, Steps
+from munjang.server.turns import Turns
 
 T = TypeVar("T")
 
-MAX_SHORT_CHARS = 20_000  # of a request, that are tokenized in a few milliseconds
 CHARS_PER_TOKEN = 4  # before the tokens are known
+
+
+def expected_tokens(inputs: Sequence[Any], max_length: int | None) -> int:
+    """Estimate the tokens of texts or rows of ids before they are read: no more of each than the model reads.
+
+    >>> expected_tokens(["a" * 40, "a" * 4000], 256), expected_tokens([[5] * 40], None)
+    (266, 40)
+    """
+    sizes = (len(each) // CHARS_PER_TOKEN if isinstance(each, str) else len(each) for each in inputs)
+    return sum(sizes) if max_length is None else sum(min(size, max_length) for size in sizes)
 
 
 class Batcher:
@@ -33,8 +44,7 @@ class Batcher:
         self.clock, self.workers, self.is_closed = clock, workers, False
         self.on_batch: Callable[[ModelQueue, Sequence[Slice], float], None] = lambda queue, batch, seconds: None
         self._pool = ThreadPoolExecutor(workers * (os.cpu_count() or 1), "munjang-batch")
-        self._preparing = ThreadPoolExecutor(1, "munjang-prepare")
-        self._preparing_long = ThreadPoolExecutor(1, "munjang-prepare-long")
+        self._reading, self._reading_long = Turns("texts"), Turns("long texts")
         self._running: set[asyncio.Task[None]] = set()
         self._turn_s = 0.0  # used by the queue that was served last
 
@@ -46,20 +56,23 @@ class Batcher:
         return queue
 
     async def submit(
-        self, queue: ModelQueue, prepare: Callable[[], Payload], num_chars: int = 0
+        self, queue: ModelQueue, prepare: Steps[Payload], num_chars: int = 0, num_tokens: int = 0
     ) -> tuple[Payload, list[Any]]:
-        """Prepare (tokenize) in a thread, wait for a turn and return the results; cancel to withdraw."""
+        """Prepare (tokenize) in a thread, wait for a turn and return the results; cancel to withdraw.
+
+        `num_chars`: what is read; `num_tokens`: what is expected to be computed of it.
+        """
         if self.is_closed:
             raise Closed("The server is shutting down.")
         if queue.num_inside >= queue.limits.max_queue:
             raise Full(f"{queue.name} has {queue.limits.max_queue} requests waiting already", queue.retry_s())
-        client, num_tokens = CLIENT.get(), num_chars // CHARS_PER_TOKEN
+        client = CLIENT.get()
         queue.check_wait(client, num_tokens)
         queue.num_inside += 1
         due_s = self.clock() + queue.limits.deadline_s
         try:
             with queue.expecting(client, num_tokens):
-                payload = await self.prepare(prepare, num_chars, queue.limits.deadline_s)
+                payload = await self.read(prepare, num_chars, queue.limits.deadline_s)
             if not payload.units:
                 return payload, []
             queue.check_wait(client, sum(payload.tokens))
@@ -77,18 +90,10 @@ class Batcher:
         finally:
             queue.num_inside -= 1
 
-    async def prepare(self, function: Callable[[], T], num_chars: int, deadline_s: float) -> T:
-        """Run what reads texts in a thread: one for short texts, which never wait for long ones."""
-        waiting = (self._preparing_long if num_chars > MAX_SHORT_CHARS else self._preparing).submit(function)
-        timer = asyncio.get_running_loop().call_later(deadline_s, waiting.cancel)  # once it runs, this does nothing
-        try:
-            return await asyncio.wrap_future(waiting)
-        except asyncio.CancelledError:
-            if waiting.cancelled() and not _is_withdrawn():
-                raise Full("Too many long texts wait to be read", 1) from None
-            raise
-        finally:
-            timer.cancel()
+    async def read(self, steps: Steps[T], num_chars: int, deadline_s: float) -> T:
+        """Read texts in a thread where clients take turns: one for short texts, which never wait for long ones."""
+        lane = self._reading_long if num_chars > PIECE_CHARS else self._reading
+        return await lane.run_steps(steps, deadline_s)
 
     def _start(self) -> None:
         """Start batches on every free core; the queue that has used least time goes first."""
@@ -136,13 +141,8 @@ class Batcher:
         """Stop the threads; requests that still wait are dropped."""
         self.is_closed = True
         self._pool.shutdown(wait=False, cancel_futures=True)
-        for pool in (self._preparing, self._preparing_long):
-            pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _is_withdrawn() -> bool:
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
+        for lane in (self._reading, self._reading_long):
+            lane.close()
 
 
 def _deliver(queue: ModelQueue, part: Slice, outcome: Sequence[Any] | Exception) -> None:

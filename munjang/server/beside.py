@@ -9,6 +9,7 @@ from munjang.errors import InputError
 from munjang.multi_vector_encoder import MultiVectorEncoder
 from munjang.server.errors import Refused
 from munjang.server.model_queue import Payload, Slice
+from munjang.server.steps import Steps, pieces
 from munjang.sparse_encoder import SparseEncoder
 
 ROLES = ("query", "document")
@@ -22,22 +23,31 @@ class BesideEmbedder:
         self.kind = "sparse" if isinstance(model, SparseEncoder) else "late"
 
     @property
+    def max_length(self) -> int | None:
+        """Return the tokens that the model reads; None: any number."""
+        return self.model.max_length
+
+    @property
     def num_at_once(self) -> int:
         """Return how many batches are best computed side by side: one a core."""
         return self.model._engine.executor.num_workers
 
-    def prepare(self, texts: Sequence[Any], role: str, truncate: bool) -> Payload:
+    def prepare(self, texts: Sequence[Any], role: str, truncate: bool) -> Steps[Payload]:
         """Count tokens; texts of both roles wait in one queue."""
         if role not in ROLES:
             raise InputError(f"Unknown prompt_name {role!r} for {self.name}; choose from {', '.join(ROLES)}.")
         if texts and not isinstance(texts[0], str):
             raise InputError(f"{self.name} takes texts, not token ids.")
-        tokens = self.model.tokenizer(list(texts))
-        cut = np.flatnonzero(tokens.cut_rows).tolist()
+        lengths, cut = list[int](), list[int]()
+        for part in pieces(texts):
+            tokens = self.model.tokenizer(list(texts[part]))
+            lengths += tokens.lengths.tolist()
+            cut += (np.flatnonzero(tokens.cut_rows) + part.start).tolist()
+            yield
         if cut and not truncate:
             limit = self.model.max_length
             raise Refused("too_large", f"Text {cut[0]} has more tokens than the {limit} that {self.name} reads.")
-        return Payload(list(texts), tokens.lengths.tolist(), role, cut)
+        return Payload(list(texts), lengths, role, cut)
 
     def compute(self, batch: Sequence[Slice]) -> list[Sequence[Any]]:
         """Compute a row for each text of each part."""

@@ -13,6 +13,7 @@ from munjang.bi_encoder import DOCUMENT_PROMPTS, BiEncoder
 from munjang.errors import InputError, unknown
 from munjang.server.errors import Refused
 from munjang.server.model_queue import Payload, Slice
+from munjang.server.steps import Steps, pieces
 from munjang.text.inputs import pick_prompt
 from munjang.text.tokenizer import Tokenizer
 from munjang.text.trim import trimmed
@@ -48,30 +49,43 @@ class Embedder:
                 raise InputError(f"{name} has vectors of {model.dimension} dimensions; they can't be cut to {size}.")
 
     @property
+    def max_length(self) -> int | None:
+        """Return the tokens that the model reads; None: any number."""
+        return self.model.max_length
+
+    @property
     def num_at_once(self) -> int:
         """Return how many batches are best computed side by side: one a core."""
         return self.model._engine.executor.num_workers
 
-    def prepare(self, inputs: Inputs, asked: Embedding) -> Payload:
+    def prepare(self, inputs: Inputs, asked: Embedding) -> Steps[Payload]:
         """Tokenize texts; or take token ids of this model, with or without its special tokens."""
         self._check_dimensions(asked.dimensions)
         is_raw, per_token = asked.normalize is False, asked.per_token
         if inputs and not isinstance(inputs[0], str):
-            rows, cut = self._with_special(inputs, asked)  # type: ignore[arg-type]
+            rows, cut = yield from self._with_special(inputs, asked)  # type: ignore[arg-type]
             return Payload(rows, [len(row) for row in rows], ("", is_raw, per_token), cut)
         prompt, texts = self.prompt(asked), [str(text) for text in inputs]
-        tokens = self.model.tokenizer([prompt + text for text in texts])
-        cut = np.flatnonzero(tokens.cut_rows).tolist()
+        rows, lengths, cut = yield from self._tokenized(texts, prompt)
         if cut and not asked.truncate:
             raise self._too_long(cut[0])
         if asked.max_tokens is not None or (cut and asked.keeps_end):
-            texts, cut = self._trimmed(texts, prompt, asked)
-            tokens = self.model.tokenizer([prompt + text for text in texts])
-        lengths = tokens.lengths.tolist()
+            texts, cut = yield from self._trimmed(texts, prompt, asked)
+            rows, lengths, _ = yield from self._tokenized(texts, prompt)
         if prompt and not self.model.network.includes_prompt:  # the network has to know where the prompt ends
             return Payload(texts, lengths, (prompt, is_raw, per_token), cut)
-        rows = np.split(tokens.ids, np.cumsum(tokens.lengths)[:-1]) if texts else []
         return Payload(rows, lengths, ("", is_raw, per_token), cut)
+
+    def _tokenized(self, texts: Sequence[str], prompt: str) -> Steps[tuple[list[Any], list[int], list[int]]]:
+        """Return the ids of each text, how many these are, and which texts were cut."""
+        rows, lengths, cut = list[Any](), list[int](), list[int]()
+        for part in pieces(texts):
+            tokens = self.model.tokenizer([prompt + text for text in texts[part]])
+            rows += np.split(tokens.ids, np.cumsum(tokens.lengths)[:-1])
+            lengths += tokens.lengths.tolist()
+            cut += (np.flatnonzero(tokens.cut_rows) + part.start).tolist()
+            yield
+        return rows, lengths, cut
 
     def prompt(self, asked: Embedding) -> str:
         """Return what goes before every text."""
@@ -125,14 +139,17 @@ class Embedder:
         if not np.isfinite(vectors).all():
             raise Refused("model", f"{self.name} gave vectors that are not finite; its weights may be damaged.")
 
-    def _trimmed(self, texts: Sequence[str], prompt: str, asked: Embedding) -> tuple[list[str], list[int]]:
+    def _trimmed(self, texts: Sequence[str], prompt: str, asked: Embedding) -> Steps[tuple[list[str], list[int]]]:
         """Cut texts to what is asked for and what fits behind the prompt; return them and which were cut."""
         tokenizer = self.model.tokenizer
         room = tokenizer.room(tokenizer.single)
         if room is not None:
             room -= int(tokenizer.bodies([prompt])[1][0])
         limit = min(size for size in (room, asked.max_tokens) if size is not None)
-        kept = [trimmed(tokenizer, text, limit, asked.keeps_end) for text in texts]
+        kept = []
+        for text in texts:
+            kept.append(trimmed(tokenizer, text, limit, asked.keeps_end))
+            yield
         cut = [row for row, text in enumerate(kept) if text != texts[row]]
         if cut and not asked.truncate:
             raise Refused("too_large", f"Text {cut[0]} has more than {limit} tokens.")
@@ -142,7 +159,7 @@ class Embedder:
         message = f"Text {row} has more tokens than the {self.model.max_length} that {self.name} reads."
         return Refused("too_large", message)
 
-    def _with_special(self, rows: Sequence[Sequence[int]], asked: Embedding) -> tuple[list[Any], list[int]]:
+    def _with_special(self, rows: Sequence[Sequence[int]], asked: Embedding) -> Steps[tuple[list[Any], list[int]]]:
         tokenizer, vocab_size = self.model.tokenizer, self.model.tokenizer.vocab_size
         before, behind = (ids.tolist() for ids, _ in tokenizer.single.parts)
         limit = self.model.max_length
@@ -170,6 +187,7 @@ class Embedder:
                 body = body[len(body) - room :] if asked.keeps_end else body[:room]
                 cut.append(number)
             whole.append(np.array([*before, *body, *behind], np.int32))
+            yield
         return whole, cut
 
     def _check_dimensions(self, asked: int | None) -> None:

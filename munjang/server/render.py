@@ -1,30 +1,47 @@
-"""Vectors as JSON, row by row; many of them in a thread, so that the event loop stays free."""
+"""Answers as JSON, value by value; large ones in a thread where clients take turns, so that the event loop is free."""
 
-import asyncio
 import base64
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 import numpy as np
 from pydantic_core import to_json
 
+from munjang.server.steps import Steps, finished
+from munjang.server.turns import Turns
 from munjang.types import Floats
 
+T = TypeVar("T")
 MIN_THREAD_NUMBERS = 16_384  # so many take the event loop a millisecond or two
 
 
-async def rendered(vectors_BD: Floats, is_base64: bool = False) -> list[bytes]:
-    """Encode every row as JSON: a list of numbers, or its little-endian float32 in base64."""
-    if vectors_BD.size < MIN_THREAD_NUMBERS:
-        return rows_of(vectors_BD, is_base64)
-    return await asyncio.to_thread(rows_of, vectors_BD, is_base64)
+async def written(lane: Turns, steps: Steps[bytes], num_numbers: int) -> bytes:
+    """Write an answer, one of many numbers (or words) in a thread."""
+    return finished(steps) if num_numbers < MIN_THREAD_NUMBERS else await lane.run_steps(steps)
 
 
-def rows_of(vectors_BD: Floats, is_base64: bool) -> list[bytes]:
-    """Encode in this thread. Each row is a call of its own: between two of them other threads get their turn."""
-    if is_base64:
-        return [b'"' + base64.b64encode(row.tobytes()) + b'"' for row in np.asarray(vectors_BD, "<f4")]
-    return [to_json(row.tolist()) for row in vectors_BD]
+def listed(values: Iterable[T], as_json: Callable[[T], bytes] = to_json) -> Steps[bytes]:
+    """Encode values as a JSON list, each by a function."""
+    encoded = []
+    for value in values:
+        encoded.append(as_json(value))
+        yield
+    return b"[" + b",".join(encoded) + b"]"
 
 
-def listed(rows: list[bytes]) -> bytes:
-    """Join values that are JSON already to a list."""
-    return b"[" + b",".join(rows) + b"]"
+def lists_of_vectors(texts: Iterable[Floats]) -> Steps[bytes]:
+    """Encode the vectors of each text as a JSON list."""
+    encoded = []
+    for vectors_TD in texts:
+        encoded.append((yield from listed(vectors_TD, as_numbers)))
+    return b"[" + b",".join(encoded) + b"]"
+
+
+def as_numbers(row_D: Floats) -> bytes:
+    """Encode a vector as a list of numbers."""
+    return to_json(row_D.tolist())
+
+
+def as_base64(row_D: Floats) -> bytes:
+    """Encode a vector as its little-endian float32 in base64."""
+    return b'"' + base64.b64encode(np.asarray(row_D, "<f4").tobytes()) + b'"'

@@ -11,8 +11,10 @@ from munjang.errors import InputError
 from munjang.index.rerank import Reranking
 from munjang.server.errors import Refused
 from munjang.server.model_queue import Payload, Slice
+from munjang.server.steps import Steps, pieces
 from munjang.text.tokenizer import longest_first
 from munjang.text.trim import trimmed
+from munjang.types import Ints
 
 
 @dataclass(frozen=True)
@@ -34,15 +36,20 @@ class Reranker:
         self.reranking = Reranking(scorer)  # here, so that a bad weight in its folder is refused at the start
 
     @property
+    def max_length(self) -> int | None:
+        """Return the tokens that the model reads; None: any number."""
+        return self.scorer.max_length
+
+    @property
     def num_at_once(self) -> int:
         """Return how many batches are best computed side by side: one a core."""
         return self.scorer._engine.executor.num_workers
 
-    def prepare(self, queries: Sequence[str], texts: Sequence[str], asked: Scoring | None = None) -> Payload:
+    def prepare(self, queries: Sequence[str], texts: Sequence[str], asked: Scoring | None = None) -> Steps[Payload]:
         """Count the tokens of pairs, and cut what is too long. One query is that of every text."""
         asked, tokenizer = asked or Scoring(), self.scorer.tokenizer
-        _, lengths = tokenizer.bodies([*queries, *texts])
-        num_query, num_text = lengths[: len(queries)], lengths[len(queries) :]
+        num_query = yield from self._counted(queries)
+        num_text = yield from self._counted(texts)
         if len(queries) == 1:
             queries, num_query = [*queries] * len(texts), num_query.repeat(len(texts))
         kept = num_text if asked.max_tokens is None else np.minimum(num_text, asked.max_tokens)
@@ -64,8 +71,17 @@ class Reranker:
             given[row] = trimmed(tokenizer, texts[row], int(kept[row]), asked.keeps_end)
             if num_query[row] < all_query[row]:
                 queries[row] = trimmed(tokenizer, queries[row], int(num_query[row]), asked.keeps_end)
+            yield
         cut = np.flatnonzero(is_cut).tolist()
         return Payload(list(zip(queries, given, strict=True)), tokens.tolist(), cut_rows=cut)
+
+    def _counted(self, texts: Sequence[str]) -> Steps[Ints]:
+        """Count the tokens of texts, without special ones."""
+        counts = []
+        for part in pieces(texts):
+            counts.append(self.scorer.tokenizer.bodies(texts[part])[1])
+            yield
+        return np.concatenate(counts)
 
     def compute(self, batch: Sequence[Slice]) -> list[Sequence[Any]]:
         """Compute the logits of a batch of pairs."""

@@ -11,7 +11,7 @@ from fastapi import Request
 from munjang.data.documents import Section
 from munjang.errors import InputError, MunjangError
 from munjang.index.documents import Metadata
-from munjang.server.batcher import Batcher
+from munjang.server.batcher import Batcher, expected_tokens
 from munjang.server.beside import BesideEmbedder
 from munjang.server.embedder import Embedder, Embedding, Inputs
 from munjang.server.errors import ClientGone, Refused
@@ -19,8 +19,10 @@ from munjang.server.limits import QueueLimits, RequestLimits
 from munjang.server.metrics import Metrics
 from munjang.server.model_queue import ModelQueue, Payload, Slice
 from munjang.server.reranker import Reranker, Scoring
+from munjang.server.steps import Steps
 from munjang.server.telemetry import Off, Telemetry, Times
 from munjang.server.tenants import Key
+from munjang.server.turns import Turns
 from munjang.server.views import ServedIndex, View
 from munjang.types import Floats
 
@@ -54,6 +56,7 @@ class Service:
             if names.count(served.name) > 1:
                 raise InputError(f"Two indexes are called {served.name!r}; give each a name of its own.")
         self.batcher = Batcher(self.workers)
+        self.answers = Turns("answers")
         self.batcher.on_batch = self._count
         for served in self.indexes:
             served.turns.deadline_s = self.queue_limits.deadline_s
@@ -80,20 +83,20 @@ class Service:
     ) -> tuple[list[Any], "Usage"]:
         """Return a sparse vector, or token vectors, of each text and what was read for them."""
 
-        def prepare() -> Payload:
-            payload = model.prepare(texts, role, truncate)
+        def prepare() -> Steps[Payload]:
+            payload = yield from model.prepare(texts, role, truncate)
             if model.kind == "late":
                 self.request_limits.check_numbers(sum(payload.tokens), model.model.dimension, "inputs")
             return payload
 
-        payload, rows = await self._submit(model, texts, "inputs", prepare)
+        payload, rows = await self._submit(model, texts, "inputs", prepare())
         if model.kind == "sparse":
             self.request_limits.check_numbers(sum(len(values) for _, values in rows), 2, "inputs")
         return rows, Usage(model.name, len(texts), int(sum(payload.tokens)), payload.cut_rows)
 
     async def embed(self, model: Embedder, inputs: Inputs, asked: Embedding, param: str) -> tuple[Floats, "Usage"]:
         """Return the vectors of texts and what was read for them."""
-        payload, rows = await self._submit(model, inputs, param, lambda: model.prepare(inputs, asked))
+        payload, rows = await self._submit(model, inputs, param, model.prepare(inputs, asked))
         return model.finish(rows, asked), Usage(model.name, len(inputs), int(sum(payload.tokens)), payload.cut_rows)
 
     async def embed_tokens(
@@ -102,12 +105,12 @@ class Service:
         """Return a vector for each token of each text, and what was read for them."""
         asked = replace(asked, per_token=True)
 
-        def prepare() -> Payload:
-            payload = model.prepare(inputs, asked)
+        def prepare() -> Steps[Payload]:
+            payload = yield from model.prepare(inputs, asked)
             self.request_limits.check_numbers(sum(payload.tokens), model.model.width, param)
             return payload
 
-        payload, rows = await self._submit(model, inputs, param, prepare)
+        payload, rows = await self._submit(model, inputs, param, prepare())
         for vectors in rows:
             model.check_finite(vectors)
         return rows, Usage(model.name, len(inputs), int(sum(payload.tokens)), payload.cut_rows)
@@ -130,27 +133,33 @@ class Service:
     async def _score(
         self, model: Reranker, queries: Sequence[str], texts: Sequence[str], param: str, asked: Scoring | None
     ) -> tuple[list[float], "Usage"]:
-        payload, scores = await self._submit(model, texts, param, lambda: model.prepare(queries, texts, asked))
+        payload, scores = await self._submit(model, texts, param, model.prepare(queries, texts, asked))
         return scores, Usage(model.name, len(texts), int(sum(payload.tokens)), payload.cut_rows)
 
     async def _submit(
-        self, model: Embedder | Reranker | BesideEmbedder, inputs: Inputs, param: str, prepare: Callable[[], Payload]
+        self, model: Embedder | Reranker | BesideEmbedder, inputs: Inputs, param: str, prepare: Steps[Payload]
     ) -> tuple[Payload, list[Any]]:
         self.request_limits.check(inputs, param)
-        return await self._compute(model, sum(map(len, inputs)), param, prepare)
+        num_tokens = expected_tokens(inputs, model.max_length)
+        return await self._compute(model, sum(map(len, inputs)), num_tokens, param, prepare)
 
     async def _compute(
-        self, model: Embedder | Reranker | BesideEmbedder, num_chars: int, param: str, prepare: Callable[[], Payload]
+        self,
+        model: Embedder | Reranker | BesideEmbedder,
+        num_chars: int,
+        num_tokens: int,
+        param: str,
+        prepare: Steps[Payload],
     ) -> tuple[Payload, list[Any]]:
         times = Times(model.name)
 
-        def bounded() -> Payload:
-            payload = times.around(prepare, self._times)
+        def bounded() -> Steps[Payload]:
+            payload = yield from times.around(prepare, self._times)
             self.request_limits.check_tokens(int(sum(payload.tokens)), param)
             return payload
 
         try:
-            return await self.batcher.submit(self.batcher.queues[model.name], bounded, num_chars)
+            return await self.batcher.submit(self.batcher.queues[model.name], bounded(), num_chars, num_tokens)
         except MunjangError:
             raise
         except Exception as error:
@@ -158,6 +167,10 @@ class Service:
         finally:
             self._times.pop(times.payload_id, None)
             times.tell(self.telemetry)
+
+    async def read(self, steps: Steps[T], inputs: Inputs) -> T:
+        """Run steps that read texts, or rows of token ids, without a model."""
+        return await self.batcher.read(steps, sum(map(len, inputs)), self.queue_limits.deadline_s)
 
     def queue_sizes(self) -> dict[str, int]:
         """Count the requests that wait or are computed, by model."""
@@ -179,9 +192,11 @@ class Service:
         writing = view.writing(texts, ids, metadata, sections)
         await view.run(partial(view.refuse_taken, writing.ids))
         num_chars, model = sum(map(len, texts)), self.model_of(view.served)
-        cut = await self.batcher.prepare(lambda: view.cut(writing), num_chars, self.queue_limits.deadline_s)
+        cut = await self.batcher.read(view.cut(writing), num_chars, self.queue_limits.deadline_s)
         asked = Embedding(role="document")
-        payload, rows = await self._compute(model, num_chars, "documents", lambda: model.prepare(cut.texts, asked))
+        num_tokens = expected_tokens(cut.texts, model.max_length)
+        prepare = model.prepare(cut.texts, asked)
+        payload, rows = await self._compute(model, num_chars, num_tokens, "documents", prepare)
         vectors = model.finish(rows, asked)
         for first, stop in cut.parts(WRITE_PASSAGES):
             await view.run(partial(view.put, cut.part(first, stop), vectors[first:stop]))
@@ -211,7 +226,7 @@ class Service:
         """Finish the requests that are here, then close."""
         self.is_ready = False
         await self.batcher.drain()
-        for close in (*self.on_close, *(served.close for served in self.indexes)):
+        for close in (self.answers.close, *self.on_close, *(served.close for served in self.indexes)):
             close()
 
     def _count(self, queue: ModelQueue, batch: Sequence[Slice], seconds: float) -> None:

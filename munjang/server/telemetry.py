@@ -17,6 +17,7 @@ from munjang import __version__
 from munjang.errors import MissingExtra
 from munjang.server.metrics import NAMES, Metrics
 from munjang.server.model_queue import Payload
+from munjang.server.steps import Steps
 
 SEND_TIMEOUT_S = 3.0  # also how long the end of a server may wait for a collector that is gone
 Value = str | int | float
@@ -129,10 +130,10 @@ class Times:
     num_units: int = 0
     num_tokens: int = 0
 
-    def around(self, prepare: Callable[[], Payload], known: dict[int, "Times"]) -> Payload:
+    def around(self, prepare: Steps[Payload], known: dict[int, "Times"]) -> Steps[Payload]:
         """Prepare, with the time taken, and be known by the payload from then on."""
         start_s = time.monotonic()
-        payload = prepare()
+        payload = yield from prepare
         self.tokenize_s = (start_s, time.monotonic())
         self.num_units, self.num_tokens = len(payload.units), int(sum(payload.tokens))
         self.payload_id = id(payload)

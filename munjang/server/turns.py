@@ -5,11 +5,13 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, TypeVar
 
 from munjang.server.errors import Full
 from munjang.server.model_queue import seconds_to_wait
 from munjang.server.shares import CLIENT, Shares
+from munjang.server.steps import Steps, advance
 
 T = TypeVar("T")
 Job = tuple[Callable[[], Any], "asyncio.Future[Any]"]
@@ -34,12 +36,36 @@ class Turns:
         if wait_s > self.deadline_s:
             reason = f"The {self.name} has work for {wait_s:.0f} s waiting"
             raise Full(reason, seconds_to_wait(wait_s - self.deadline_s))
-        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        return await self._enqueued(client, function)
+
+    async def run_steps(self, steps: Steps[T], max_wait_s: float | None = None) -> T:
+        """Take steps in the thread, a few at each turn; refuse what has had no turn after `max_wait_s`."""
+        client, some = CLIENT.get(), partial(advance, steps)
+        value = await self._enqueued(client, some, max_wait_s)
+        while not value:
+            value = await self._enqueued(client, some)
+        return value[0]
+
+    async def _enqueued(self, client: str, function: Callable[[], T], max_wait_s: float | None = None) -> T:
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+        job = (function, future)
         self.shares.enter(client)
-        self.lines.setdefault(client, deque()).append((function, future))
+        self.lines.setdefault(client, deque()).append(job)
         if self._running is None:
-            self._running = asyncio.get_running_loop().create_task(self._work())
-        return await future
+            self._running = loop.create_task(self._work())
+        if max_wait_s is None:
+            return await future
+
+        def give_up() -> None:
+            if job in self.lines.get(client, ()):  # else it runs
+                future.set_exception(Full(f"Too many {self.name} wait for their turn", 1))
+
+        timer = loop.call_later(max_wait_s, give_up)
+        try:
+            return await future
+        finally:
+            timer.cancel()
 
     def wait_s(self, client: str) -> float:
         """Estimate how long one more function of a client would wait: others get as many turns as it."""

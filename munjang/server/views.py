@@ -10,9 +10,10 @@ from typing import Any, TypeVar
 from munjang.data.documents import Section
 from munjang.index import Index
 from munjang.index.candidates import Candidates
-from munjang.index.cutting import CutDocuments
+from munjang.index.cutting import CutDocuments, joined
 from munjang.index.documents import Metadata, document_id
 from munjang.server.errors import Refused
+from munjang.server.steps import Steps
 from munjang.server.tenants import Key
 from munjang.server.turns import Turns
 from munjang.stores.parsing import parse
@@ -112,9 +113,13 @@ class View:
         chosen, fields = [texts[row] for row in rows], [given[row] for row in rows]
         return Writing(whole, [whole[row] for row in rows], chosen, fields, parts)
 
-    def cut(self, writing: Writing) -> CutDocuments:
-        """Cut documents into passages; in any thread."""
-        return self.index.cut(writing.texts, writing.ids, writing.metadata, writing.sections)
+    def cut(self, writing: Writing) -> Steps[CutDocuments]:
+        """Cut documents into passages, a few at each step; in any thread."""
+        found = []
+        for part in self.index.cut_in_parts(writing.texts, writing.ids, writing.metadata, writing.sections):
+            found.append(part)
+            yield
+        return joined(found)
 
     def put(self, cut: CutDocuments, vectors: Floats) -> None:
         """Store passages with their vectors. Another key may have taken an id meanwhile."""

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
@@ -15,6 +15,9 @@ from munjang.server.embedder import Embedder, Embedding
 from munjang.server.errors import Closed, Full
 from munjang.server.limits import QueueLimits
 from munjang.server.model_queue import ModelQueue, Payload, Slice
+from munjang.server.steps import Steps
+
+T = TypeVar("T")
 
 
 class Held:
@@ -32,7 +35,17 @@ class Held:
 
 
 def work(*units: str, tokens: int = 1) -> Any:
-    return lambda: Payload(list(units), [tokens] * len(units))
+    return steps(Payload(list(units), [tokens] * len(units)))
+
+
+def failing() -> Steps[Payload]:
+    yield
+    raise ZeroDivisionError
+
+
+def steps(value: T) -> Steps[T]:
+    yield
+    return value
 
 
 async def until(condition: Any) -> None:
@@ -224,7 +237,7 @@ def test_a_failure_goes_to_its_own_request() -> None:
         held.may_go.set()
         found = await asyncio.gather(*asked, return_exceptions=True)
         with pytest.raises(ZeroDivisionError):
-            await batcher.submit(queue, lambda: 1 // 0)  # type: ignore[arg-type, return-value]
+            await batcher.submit(queue, failing())
         assert queue.num_inside == 0
         await batcher.drain()
         return found
@@ -261,7 +274,7 @@ def test_the_loop_goes_on_while_a_real_model_computes(model: BiEncoder, num_at_o
         queue = batcher.add(
             ModelQueue("tiny", embedder.compute, QueueLimits(max_batch_tokens=64), num_at_once=num_at_once)
         )
-        prepared = [lambda each=each: embedder.prepare(each, Embedding()) for each in texts]
+        prepared = [embedder.prepare(each, Embedding()) for each in texts]
         asked = asyncio.gather(*[batcher.submit(queue, prepare) for prepare in prepared])
         num_ticks = 0
         while not asked.done():

@@ -3,6 +3,7 @@
 import asyncio
 import contextvars
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -13,9 +14,10 @@ from munjang.server.errors import Full
 from munjang.server.limits import QueueLimits
 from munjang.server.model_queue import TURN_TOKENS, ModelQueue, Payload, PendingRequest
 from munjang.server.shares import CLIENT, Shares, client_of
+from munjang.server.steps import PIECE_S, Steps
 from munjang.server.tenants import EVERYONE, Key
 from munjang.server.turns import Turns
-from tests.server.test_batcher import Held, until, work
+from tests.server.test_batcher import Held, steps, until, work
 
 
 def queue_of(*requests: tuple[str, list[int]], budget: int = 1024) -> ModelQueue:
@@ -131,20 +133,79 @@ def test_a_request_whose_turn_does_not_come_gets_its_answer() -> None:
     assert asyncio.run(scene()) == [["first"]]
 
 
+def waiting_for(go: threading.Event) -> Steps[bool]:
+    yield
+    return go.wait(10)
+
+
 def test_long_texts_are_read_beside_short_ones() -> None:
     """And those that wait behind them too long are refused."""
 
     async def scene() -> None:
         go, batcher = threading.Event(), Batcher()
-        long = asyncio.ensure_future(batcher.prepare(lambda: go.wait(10), 10**6, 9.0))
-        assert await batcher.prepare(lambda: "short", 10, 9.0) == "short"
-        with pytest.raises(Full, match="wait to be read"):
-            await batcher.prepare(lambda: "never", 10**6, 0.05)
+        long = asyncio.ensure_future(batcher.read(waiting_for(go), 10**6, 9.0))
+        assert await batcher.read(steps("short"), 10, 9.0) == "short"
+        with pytest.raises(Full, match="long texts wait for their turn"):
+            await batcher.read(steps("never"), 10**6, 0.05)
         go.set()
         assert await long
         batcher.close()
 
     asyncio.run(scene())
+
+
+def test_long_work_of_one_client_lets_another_in() -> None:
+    """Steps of a whole second are under way; who comes then waits for one of them."""
+
+    async def scene() -> tuple[int, int]:
+        turns, done = Turns("texts"), 0
+
+        def long() -> Steps[int]:
+            nonlocal done
+            for _ in range(50):
+                end_s = time.thread_time() + PIECE_S
+                while time.thread_time() < end_s:
+                    pass
+                done += 1
+                yield
+            return done
+
+        working = ask("a", lambda: turns.run_steps(long()))
+        await until(lambda: done > 1)
+        before = done
+        await ask("b", lambda: turns.run_steps(steps(None)))
+        between = done - before
+        whole = await working
+        turns.close()
+        return between, whole
+
+    between, whole = asyncio.run(scene())
+    assert (between <= 4, whole) == (True, 50)
+
+
+def test_steps_that_nobody_waits_for_end() -> None:
+    """A client that goes away leaves the thread to others."""
+
+    async def scene() -> int:
+        turns, taken = Turns("texts"), 0
+
+        def endless() -> Steps[None]:
+            nonlocal taken
+            while True:
+                taken += 1
+                time.sleep(0.001)
+                yield
+
+        gone = ask("a", lambda: turns.run_steps(endless()))
+        await until(lambda: taken > 100)
+        gone.cancel()
+        assert await ask("c", lambda: turns.run_steps(steps("next"))) == "next"
+        before = taken
+        await asyncio.sleep(0.05)
+        turns.close()
+        return taken - before
+
+    assert asyncio.run(scene()) == 0
 
 
 def test_turns_in_a_thread() -> None:

@@ -3,7 +3,6 @@
 import uuid
 from typing import Annotated, Any, Literal
 
-import numpy as np
 from fastapi import APIRouter, Request, Response
 from pydantic import Field
 from pydantic_core import to_json
@@ -11,7 +10,7 @@ from pydantic_core import to_json
 from munjang.server.bodies import FirstError, ForeignBody, Text, Texts, new_router
 from munjang.server.embedder import Embedding
 from munjang.server.errors import Refused
-from munjang.server.render import listed, rendered
+from munjang.server.render import as_base64, as_numbers, listed, written
 from munjang.server.reranker import Scoring, sigmoid
 from munjang.server.service import Service, Usage, while_connected
 from munjang.vectors.precision import quantize
@@ -80,11 +79,9 @@ def routes(service: Service) -> APIRouter:
         usage.note(request)
         fields = []
         for kind in kinds:
-            if kind in PACKED:
-                rows = [to_json(row.tolist()) for row in quantize(vectors, PACKED[kind], None)]
-            else:
-                rows = await rendered(np.asarray(vectors), kind == "base64")
-            fields.append(to_json(kind) + b":" + listed(rows))
+            stored = quantize(vectors, PACKED[kind], None) if kind in PACKED else vectors
+            rows = listed(stored, as_base64 if kind == "base64" else as_numbers)
+            fields.append(to_json(kind) + b":" + await written(service.answers, rows, stored.size))
         meta = _meta(usage, {"input_tokens": usage.num_tokens})
         rest = to_json({"id": str(uuid.uuid4()), "texts": body.texts, "meta": meta})
         content = rest[:-1] + b',"response_type":"embeddings_by_type","embeddings":{' + b",".join(fields) + b"}}"

@@ -10,8 +10,9 @@ from pydantic_core import to_json
 from munjang.server.bodies import ForeignBody, Text, Texts, TokenRows, Tokens, as_inputs, new_router
 from munjang.server.embedder import Embedding
 from munjang.server.errors import Refused
-from munjang.server.render import listed, rendered
+from munjang.server.render import as_base64, as_numbers, listed, written
 from munjang.server.service import Service, while_connected
+from munjang.types import Floats
 
 
 class OpenAIEmbeddings(ForeignBody):
@@ -56,12 +57,17 @@ async def embed(service: Service, request: Request, body: OpenAIEmbeddings) -> R
     asked = Embedding(role=body.input_type, dimensions=body.dimensions)
     vectors, usage = await while_connected(request, service.embed(model, inputs, asked, "input"))
     usage.note(request)
-    rows = await rendered(vectors, body.encoding_format == "base64")
-    data = [b'{"object":"embedding","index":%d,"embedding":%b}' % (number, row) for number, row in enumerate(rows)]
+    encode = as_base64 if body.encoding_format == "base64" else as_numbers
+
+    def as_object(pair: tuple[int, Floats]) -> bytes:
+        number, row = pair
+        return b'{"object":"embedding","index":%d,"embedding":%b}' % (number, encode(row))
+
+    data = await written(service.answers, listed(enumerate(vectors), as_object), vectors.size)
     used = {"prompt_tokens": usage.num_tokens, "total_tokens": usage.num_tokens}
     cut = {"truncated": list(usage.cut_rows)} if usage.cut_rows else {}
     rest = to_json({"object": "list", "model": model.name, "usage": used, **cut})
-    return Response(rest[:-1] + b',"data":' + listed(data) + b"}", media_type="application/json")
+    return Response(rest[:-1] + b',"data":' + data + b"}", media_type="application/json")
 
 
 def _model(name: str, created: int) -> dict[str, Any]:

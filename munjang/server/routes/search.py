@@ -12,8 +12,11 @@ from munjang.index.candidates import RetrieveOptions
 from munjang.server.bodies import OwnBody, Text, new_router
 from munjang.server.embedder import Embedding
 from munjang.server.errors import Refused
+from munjang.server.render import listed, written
 from munjang.server.service import Service, while_connected
 from munjang.types import Hit
+
+CHARS_PER_WORD = 4  # a text is written as fast as so many fewer numbers
 
 
 class Search(OwnBody):
@@ -49,7 +52,10 @@ def routes(service: Service) -> APIRouter:
     async def search(request: Request, body: Search) -> Response:
         hits = await while_connected(request, find(service, request, body))
         request.state.facts |= {"hits": len(hits)}
-        return Response(to_json({"hits": [hit.as_dict() for hit in hits]}), media_type="application/json")
+        shown = listed(hits, lambda hit: to_json(hit.as_dict()))
+        num_words = sum(len(hit.text) for hit in hits) // CHARS_PER_WORD
+        content = b'{"hits":' + await written(service.answers, shown, num_words) + b"}"
+        return Response(content, media_type="application/json")
 
     return router
 
@@ -75,5 +81,4 @@ async def find(service: Service, request: Request, body: Search) -> list[Hit]:
         with service.telemetry.measure("rerank", model=reranker.name, texts=len(hits)):
             logits, usage = await service.score(reranker, body.query, [hit.text for hit in hits], "candidates")
         usage.note(request)
-    finished: list[Hit] = view.index.finish(found, reranking, None if logits is None else [logits])
-    return finished
+    return await view.run(partial(view.index.finish, found, reranking, None if logits is None else [logits]))

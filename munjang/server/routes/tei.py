@@ -15,7 +15,7 @@ from pydantic_core import to_json
 from munjang import __version__
 from munjang.server.bodies import ForeignBody, Text, Texts, TokenRows, Tokens, as_inputs, new_router
 from munjang.server.embedder import Embedding
-from munjang.server.render import listed, rendered
+from munjang.server.render import as_numbers, listed, written
 from munjang.server.reranker import Scoring, sigmoid
 from munjang.server.routes import cohere, openai
 from munjang.server.routes.cohere import CohereRerank
@@ -154,7 +154,8 @@ async def embed(service: Service, request: Request, body: TEIEmbed) -> Response:
     )
     vectors, usage = await while_connected(request, service.embed(model, inputs, asked, "inputs"))
     usage.note(request)
-    return Response(listed(await rendered(vectors)), media_type="application/json")
+    content = await written(service.answers, listed(vectors, as_numbers), vectors.size)
+    return Response(content, media_type="application/json")
 
 
 async def rerank(service: Service, request: Request, body: TEIRerank) -> Response:

@@ -1,6 +1,7 @@
 """More routes of text-embeddings-inference: POST /tokenize, /decode, /embed_all, /embed_sparse, and /predict."""
 
-import asyncio
+from collections.abc import Sequence
+from itertools import islice
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Request, Response
@@ -9,12 +10,16 @@ from pydantic_core import to_json
 from munjang.server.bodies import FirstError, ForeignBody, Text, Texts, TokenRows, Tokens, as_inputs, new_router
 from munjang.server.embedder import Embedding
 from munjang.server.errors import Refused
-from munjang.server.render import listed, rendered
+from munjang.server.limits import RequestLimits
+from munjang.server.render import listed, lists_of_vectors, written
 from munjang.server.reranker import Scoring, sigmoid
 from munjang.server.routes.tei import LEFT, Direction
 from munjang.server.service import Service, while_connected
+from munjang.server.steps import Steps, pieces
 from munjang.text.tokenizer import Tokenizer
+from munjang.types import Floats, Ids
 
+TOKENS_AT_ONCE = 512  # that are written: a millisecond
 LABEL = "LABEL_0"  # a re-ranker has one label; most folders give it no name
 
 
@@ -81,8 +86,8 @@ def routes(service: Service) -> APIRouter:
         if body.prompt_name is not None:
             prompt = service.embedder(body.model).prompt(Embedding(prompt_name=body.prompt_name))
             texts = [prompt + text for text in texts]
-        rows = await asyncio.to_thread(_rows, tokenizer, texts, body.add_special_tokens)
-        return Response(rows, media_type="application/json")
+        rows = _rows(tokenizer, texts, body.add_special_tokens, service.request_limits)
+        return Response(await service.read(rows, texts), media_type="application/json")
 
     @router.post("/decode")
     async def decode(body: Decode) -> Response:
@@ -92,8 +97,13 @@ def routes(service: Service) -> APIRouter:
         for number, row in enumerate(rows):
             if not all(0 <= token < size for token in row):
                 raise Refused("invalid", f"Row {number} holds ids outside the vocabulary: 0 to {size - 1}.", "ids")
-        texts = await asyncio.to_thread(tokenizer.rust.decode_batch, rows, body.skip_special_tokens)
-        return Response(to_json(texts), media_type="application/json")
+        texts = _texts(tokenizer, rows, body.skip_special_tokens)
+        return Response(await service.read(texts, rows), media_type="application/json")
+
+    async def answered(texts: Sequence[Floats]) -> Response:
+        num_numbers = sum(vectors.size for vectors in texts)
+        content = await written(service.answers, lists_of_vectors(texts), num_numbers)
+        return Response(content, media_type="application/json")
 
     @router.post("/embed_all")
     async def embed_all(request: Request, body: EmbedAll) -> Response:
@@ -103,14 +113,13 @@ def routes(service: Service) -> APIRouter:
             asked_for = (late[0], inputs, body.prompt_name or "document", body.truncate is not False)
             texts, usage = await while_connected(request, service.embed_beside(*asked_for))
             usage.note(request)
-            return Response(listed([listed(await rendered(each)) for each in texts]), media_type="application/json")
+            return await answered(texts)
         model = service.embedder(body.model)
         keeps_end = body.truncation_direction in LEFT
         asked = Embedding(prompt_name=body.prompt_name, truncate=body.truncate is not False, keeps_end=keeps_end)
         texts, usage = await while_connected(request, service.embed_tokens(model, inputs, asked, "inputs"))
         usage.note(request)
-        rows = [listed(await rendered(vectors)) for vectors in texts]
-        return Response(listed(rows), media_type="application/json")
+        return await answered(texts)
 
     @router.post("/embed_sparse")
     async def embed_sparse(request: Request, body: EmbedSparse) -> Response:
@@ -118,11 +127,9 @@ def routes(service: Service) -> APIRouter:
         asked = (model, inputs, body.prompt_name or "document", body.truncate is not False)
         vectors, usage = await while_connected(request, service.embed_beside(*asked))
         usage.note(request)
-        rows = [
-            [{"index": index, "value": value} for index, value in zip(indices.tolist(), values.tolist(), strict=True)]
-            for indices, values in vectors
-        ]
-        return Response(to_json(rows), media_type="application/json")
+        num_numbers = sum(len(values) for _, values in vectors)
+        content = await written(service.answers, listed(vectors, _sparse), num_numbers)
+        return Response(content, media_type="application/json")
 
     @router.post("/predict")
     async def predict(request: Request, body: Predict) -> Response:
@@ -142,16 +149,40 @@ def routes(service: Service) -> APIRouter:
     return router
 
 
-def _rows(tokenizer: Tokenizer, texts: list[str], has_special: bool) -> bytes:
+def _rows(tokenizer: Tokenizer, texts: list[str], has_special: bool, limits: RequestLimits) -> Steps[bytes]:
     """Tokenize whole texts, none of them cut, with the place of each token."""
-    rows = []
-    for found in tokenizer.rust.encode_batch(texts, add_special_tokens=has_special and tokenizer.has_special):
-        parts = zip(found.ids, found.tokens, found.special_tokens_mask, found.offsets, strict=True)
-        rows.append(
-            [
-                {"id": id, "text": text, "special": bool(is_special)}
-                | ({"start": None, "stop": None} if is_special else {"start": start, "stop": stop})
-                for id, text, is_special, (start, stop) in parts
-            ]
-        )
-    return to_json(rows)
+    encoded, num_tokens = [], 0
+    for part in pieces(texts):
+        found = tokenizer.rust.encode_batch(texts[part], add_special_tokens=has_special and tokenizer.has_special)
+        yield
+        num_tokens += sum(map(len, found))
+        limits.check_tokens(num_tokens, "inputs")
+        for each in found:
+            parts = zip(each.ids, each.tokens, each.special_tokens_mask, each.offsets, strict=True)
+            groups = iter(lambda parts=parts: list(islice(parts, TOKENS_AT_ONCE)), [])  # type: ignore[misc]
+            encoded.append((yield from listed(groups, _tokens)))
+    return b"[" + b",".join(encoded) + b"]"
+
+
+def _tokens(group: list[tuple[int, str, int, tuple[int, int]]]) -> bytes:
+    """Encode tokens as members of a list, without its brackets."""
+    members = [
+        {"id": id, "text": text, "special": bool(is_special)}
+        | ({"start": None, "stop": None} if is_special else {"start": start, "stop": stop})
+        for id, text, is_special, (start, stop) in group
+    ]
+    return to_json(members)[1:-1]
+
+
+def _texts(tokenizer: Tokenizer, rows: list[list[int]], skips_special: bool) -> Steps[bytes]:
+    """Decode rows of ids."""
+    texts: list[str] = []
+    for part in pieces(rows):
+        texts += tokenizer.rust.decode_batch(rows[part], skips_special)
+        yield
+    return (yield from listed(texts))
+
+
+def _sparse(vector: tuple[Ids, Floats]) -> bytes:
+    pairs = zip(vector[0].tolist(), vector[1].tolist(), strict=True)
+    return to_json([{"index": index, "value": value} for index, value in pairs])
