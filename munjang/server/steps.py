@@ -28,9 +28,10 @@ def pieces(texts: Sequence[Any], max_size: int = PIECE_CHARS) -> Iterator[slice]
 
 
 def advance(steps: Steps[T], max_s: float = PIECE_S) -> list[T]:
-    """Take steps for a while; return the value in a list once there is one, else an empty list."""
+    """Take one step, and more for a while; return the value in a list once there is one, else an empty list."""
     end_s = time.thread_time() + max_s
     try:
+        next(steps)
         while time.thread_time() < end_s:
             next(steps)
     except StopIteration as stopped:
