@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ MAX_ANSWER_ROWS = 16_384
 TIMEOUT = {"timeout": 30}  # seconds, an integer: pymilvus 2.3 ignores any other limit and retries for minutes
 STRONG: dict[str, Any] = {"consistency_level": "Strong", **TIMEOUT}
 HNSW_SETTINGS = {"M": 16, "efConstruction": 200}
+UNLOADED_ERRORS = ("not loaded", "in state 'released'")  # of a server; of milvus-lite
 
 
 class Client:
@@ -106,29 +108,28 @@ class Client:
         )
 
     def _loaded(self, collection: str, read: Callable[[], list[Any]]) -> list[Any]:
-        """Read; a server that was killed and started again has to be told to load a collection first."""
+        """Read; what was killed and started again has to be told to load a collection first."""
         try:
             with _explained():
                 return read()
         except StoreError as error:
-            if "not loaded" not in str(error):
+            if not any(text in str(error) for text in UNLOADED_ERRORS):
                 raise
         with _explained():
             self._client.load_collection(collection, **TIMEOUT)
             return read()
 
+    def _page(self, collection: str, test: str, columns: list[str], size: int, last: str) -> list[dict[str, Any]]:
+        rest = f"({test}) and (id > {quoted(last)})"
+        # `iterator`: rows come in the order of their keys, the smallest first, as for pymilvus' own iterator
+        options = {"output_fields": columns, "limit": size, "iterator": "True", **STRONG}
+        return list(self._client.query(collection, filter=rest, **options))
+
     def pages(self, collection: str, test: str, columns: list[str], size: int) -> Iterator[list[dict[str, Any]]]:
         """Return all rows for which a test holds, page by page in the order of their ids."""
         last = ""
         while True:
-            rest = f"({test}) and (id > {quoted(last)})"
-            with _explained():
-                # `iterator`: rows come in the order of their keys, the smallest first, as for pymilvus' own iterator
-                found = list(
-                    self._client.query(
-                        collection, filter=rest, output_fields=columns, limit=size, iterator="True", **STRONG
-                    )
-                )
+            found = self._loaded(collection, partial(self._page, collection, test, columns, size, last))
             if found:
                 yield found
                 last = max(row["id"] for row in found)

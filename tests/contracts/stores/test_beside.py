@@ -1,5 +1,10 @@
 """Laws of every engine: sparse and token vectors beside the dense ones."""
 
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -7,13 +12,14 @@ import numpy as np
 import pytest
 
 from munjang.errors import InputError
-from munjang.stores.base import Rows, Schema, Store
+from munjang.stores import open_store
+from munjang.stores.base import Found, Rows, Schema, Store
 from munjang.stores.filters import Compare
 from munjang.stores.lance import kept
 from munjang.vectors.maxsim import maxsim
 from munjang.vectors.similarity import unit
 from munjang.vectors.sparse import SparseVectors
-from tests.contracts.stores.engines import Place, make_schema
+from tests.contracts.stores.engines import Place, make_queries, make_schema
 from tests.stores.rows import make_rows
 
 NUM_ROWS = 40
@@ -103,6 +109,60 @@ def test_both_are_there_again(place: Place) -> None:
     assert again.schema.sparse_dimension == 50
     assert again.search_sparse(query, 5) == expected
     assert len(again.get(rows.ids, with_vectors=True).sparse or []) == NUM_ROWS
+
+
+def widest(store_of: Callable[[Schema], Store]) -> Store:
+    """Open a store with all that its engine can keep beside dense vectors."""
+    try:
+        return store_of(make_schema(fields={"year": "int"}, sparse_dimension=50, token_dimension=8))
+    except InputError:
+        return store_of(make_schema(fields={"year": "int"}, sparse_dimension=50))
+
+
+def write(store: Store) -> None:
+    """Write rows with sparse and token vectors, replace some and delete others."""
+    store.add(replace(make_rows(NUM_ROWS, store.schema), metadata=[{"year": row} for row in range(NUM_ROWS)]))
+    store.upsert(replace(make_rows(4, store.schema, seed=1), metadata=[{"year": row} for row in range(4)]))
+    store.delete(["rdocument5"])
+
+
+def write_and_be_killed(location: str) -> None:
+    """Write to a new store and end without closing anything."""
+    write(widest(lambda schema: open_store(location, schema, create=True)))
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def found_by_every_way(store: Store) -> dict[str, list[Found]]:
+    generator = np.random.default_rng(5)
+    found = {"dense": store.search(make_queries(2), NUM_ROWS)}
+    sparse = SparseVectors.of([{3: 0.5, 17: 2.0}, {0: 1.5}], 50)
+    tokens = [unit(generator.standard_normal((number, 8))).astype(np.float32) for number in (5, 1)]
+    if store.abilities.has_terms:
+        found["words"] = store.search_terms(["text 7", "문장 12"], NUM_ROWS)
+    if store.abilities.has_sparse:
+        found["sparse"] = store.search_sparse(sparse, NUM_ROWS)
+    if store.schema.token_dimension:
+        found["late"] = store.search_tokens(tokens, NUM_ROWS)
+    return found
+
+
+def test_every_way_answers_after_a_kill(place: Place) -> None:
+    if not place.engine.is_lasting:
+        pytest.skip("does not last")
+    code = f"from {__name__} import write_and_be_killed; import sys; write_and_be_killed(sys.argv[1])"
+    done = subprocess.run([sys.executable, "-c", code, place.location], check=False, timeout=120, capture_output=True)
+    assert done.returncode == -signal.SIGKILL, done.stderr.decode()
+    again = place.open(None, create=False)
+    fresh = open_store("memory:", again.schema, create=True)
+    write(fresh)
+    assert again.count() == fresh.count() == NUM_ROWS - 2
+    wanted = found_by_every_way(fresh)
+    for way, found in found_by_every_way(again).items():
+        for ours, theirs in zip(found, wanted[way], strict=True):
+            assert set(ours.ids) == set(theirs.ids), way
+            if way != "words":  # an engine's BM25 has constants of its own
+                assert ours.ids == theirs.ids, way
+                np.testing.assert_allclose(ours.scores, theirs.scores, rtol=1e-4, atol=1e-5, err_msg=way)
 
 
 def test_rows_that_do_not_fit(place: Place) -> None:
