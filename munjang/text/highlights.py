@@ -9,14 +9,6 @@ from munjang.text import korean
 from munjang.text.english import STOP_WORDS, stem
 from munjang.text.terms import WORD, normal, parts_of
 
-# Morphemes that every question has: they say nothing about its subject
-KOREAN_STOP_WORDS = frozenset(
-    (
-        *("하", "되", "있", "없", "이", "그", "저", "것", "수", "등", "때", "어떻", "어떤", "무엇", "뭐", "누구"),
-        *("어디", "언제", "왜", "어느", "몇", "얼마"),
-    )
-)
-
 
 class Highlighter:
     """The words of a query that carry meaning, and `also` other words that stand for them.
@@ -63,4 +55,4 @@ class Highlighter:
 
 def _meaningful(words: Sequence[str]) -> frozenset[str]:
     parts = (part for word in words for part in parts_of(word))
-    return frozenset(stem(part) for part in parts if part not in KOREAN_STOP_WORDS)
+    return frozenset(stem(part) for part in parts if part not in korean.STOP_WORDS)

@@ -24,6 +24,13 @@ PARTS = (*NOUNS, "XPN", "XSN", "XR", "SN")  # what may stand inside a compound: 
 OF = "JKG"  # 의
 # what carries meaning: nouns, verb and adjective stems, roots, adverbs, foreign words, numbers, Chinese characters
 MEANINGFUL = ("N", "VV", "VA", "XR", "MAG", "SL", "SN", "SH")
+# Morphemes that every question has: they say nothing about its subject
+STOP_WORDS = frozenset(
+    (
+        *("하", "되", "있", "없", "이", "그", "저", "것", "수", "등", "때", "어떻", "어떤", "무엇", "뭐", "누구"),
+        *("어디", "언제", "왜", "어느", "몇", "얼마"),
+    )
+)
 HANGUL = re.compile(r"[가-힣]+")
 RUN = re.compile(r"[가-힣]+|[^가-힣]+")
 WORD = re.compile(r"[^\W_]+")

@@ -39,10 +39,21 @@ def search_terms(texts: Sequence[str]) -> list[str]:
 
 
 def query_terms(text: str) -> list[str]:
-    """Return what BM25 looks for: all but words without meaning, unless there are no others."""
+    """Return what BM25 looks for: all but words without meaning, unless there are no others.
+
+    >>> query_terms("What is the stall?")
+    ['stall']
+    """
     words = WORD.findall(normal(text))
-    meaningful = [word for word in words if word not in english.STOP_WORDS] or words
+    meaningful = [word for word in words if _has_meaning(word)] or words
     return [term for word in meaningful for term in _terms(word)]
+
+
+def _has_meaning(word: str) -> bool:
+    """Tell 때 and 어떻게, which are in any question, from what it is about."""
+    if not korean.has_hangul(word):
+        return word not in english.STOP_WORDS
+    return not set(_morphemes(word)) <= korean.STOP_WORDS
 
 
 def method() -> str:

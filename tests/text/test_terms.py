@@ -40,3 +40,11 @@ def test_particles_never_hide_a_noun() -> None:
         for particle in particles:
             assert wanted & set(terms.search_terms([name + particle])[0].split()), name + particle
             assert set(terms.query_terms(name + particle)) & set(terms.search_terms([name])[0].split()), name + particle
+
+
+def test_words_of_any_question_are_not_looked_for() -> None:
+    pytest.importorskip("kiwipiepy")
+    found = terms.query_terms("잠이 오지 않을 때 어떻게 하면 좋을까?")
+    assert {"잠", "좋"} <= set(found)
+    assert not {"때", "어떻", "떻게", "하면", "하"} & set(found)
+    assert terms.query_terms("어떻게?") == ["어떻", "어떻", "떻게"]
