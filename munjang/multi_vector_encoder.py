@@ -18,6 +18,7 @@ from munjang.checkpoint.late import MEASURES
 from munjang.checkpoint.model import LateSettings, TokenPooling
 from munjang.engine.devices import Devices, pick_device, pick_dtype
 from munjang.engine.late import TokenEncoding
+from munjang.engine.states import token_states
 from munjang.errors import InputError, unknown
 from munjang.model import PathLike, TextEncoder
 from munjang.nn.late import TokenNetwork
@@ -81,9 +82,16 @@ class MultiVectorEncoder(TextEncoder):
 
     @classmethod
     def create(
-        cls, path: PathLike, dimension: int = 128, device: str | None = None, dtype: str | None = None
+        cls,
+        path: PathLike,
+        dimension: int = 128,
+        device: str | None = None,
+        dtype: str | None = None,
+        texts: Sequence[str] | None = None,
     ) -> "MultiVectorEncoder":
         """Start a model on the encoder of any folder; its projection is still untrained.
+
+        It goes to the directions in which the tokens of `texts` differ most, to random ones without any.
 
         Raises InputError for a dimension below 1.
 
@@ -94,7 +102,8 @@ class MultiVectorEncoder(TextEncoder):
             raise InputError(f"dimension must be at least 1, not {dimension}.")
         where = pick_device(device)
         folder, torch_dtype = checkpoint.resolve(path), pick_dtype(dtype, where)
-        return run_in_thread(lambda: cls(checkpoint.new_late(folder, dimension), where, torch_dtype))
+        states_ND = token_states(folder, texts, where)[0] if texts else None
+        return run_in_thread(lambda: cls(checkpoint.new_late(folder, dimension, states_ND), where, torch_dtype))
 
     def encode_query(self, texts: Any, **options: Unpack[TokenOptions]) -> Any:
         """Turn queries into token vectors: a list of arrays [T, D], one array for one string.

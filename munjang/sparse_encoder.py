@@ -5,6 +5,7 @@
 >>> [[(word, weight)]] = model.decode(model.encode_query(["how fast is light?"]), top_k=1)
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, TypedDict, Unpack
 
@@ -13,13 +14,15 @@ import torch
 
 from munjang import checkpoint
 from munjang.arguments import check_arguments
-from munjang.engine.devices import Devices
+from munjang.engine.devices import Devices, pick_device, pick_dtype
 from munjang.engine.engine import Engine
 from munjang.engine.run import Executor
 from munjang.engine.sparse import SparseEncoding
+from munjang.engine.states import token_states
 from munjang.errors import InputError
 from munjang.model import PathLike, TextEncoder
 from munjang.nn.sparse import SparseNetwork
+from munjang.nn.threads import run_in_thread
 from munjang.text.inputs import as_texts, has_texts, pick_prompt
 from munjang.types import Floats
 from munjang.vectors.sparse import SparseVectors
@@ -72,6 +75,27 @@ class SparseEncoder(TextEncoder):
         'SpladeHead'
         """
         return cls._load(path, device, dtype, threads)
+
+    @classmethod
+    def create(
+        cls, path: PathLike, texts: Sequence[str], device: str | None = None, dtype: str | None = None
+    ) -> "SparseEncoder":
+        """Start a SPLADE model on the encoder of any folder; training makes it useful.
+
+        Its word head is fitted to `texts`, a few hundred of the kind to search, such that each token finds itself and
+        the words like it.
+
+        Raises InputError without texts.
+
+        >>> SparseEncoder.create("ko-en-small", ["빛의 속도", "light is fast"]).info()["head"]
+        'SpladeHead'
+        """
+        if not texts:
+            raise InputError("A sparse model is started with some texts, to which its word head is fitted; give some.")
+        where = pick_device(device)
+        folder, torch_dtype = checkpoint.resolve(path), pick_dtype(dtype, where)
+        states = token_states(folder, texts, where)
+        return run_in_thread(lambda: cls(checkpoint.new_sparse(folder, *states), where, torch_dtype))
 
     @classmethod
     def _read(cls, folder: Path, *options: Any) -> checkpoint.Model:

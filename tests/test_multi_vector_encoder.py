@@ -125,3 +125,15 @@ def test_what_does_not_fit_is_refused_by_name(model: MultiVectorEncoder, tmp_pat
         BiEncoder.load(model.model.folder)
     created = MultiVectorEncoder.create(bi, dimension=8)
     assert created.encode_document("a b").shape[1] == 8
+
+
+def test_a_new_model_keeps_the_directions_of_its_texts(tmp_path: Path) -> None:
+    """Cosines of tokens after the projection are nearer to those before it than after a random one."""
+    folder = make_model("bert", tmp_path / "bi")
+    states = np.concatenate(BiEncoder.load(folder, "cpu").encode(ENGLISH, output="tokens"))
+    units = states / np.linalg.norm(states, axis=1, keepdims=True)
+    errors = []
+    for texts in (ENGLISH, None):
+        found = np.concatenate(MultiVectorEncoder.create(folder, 12, "cpu", texts=texts).encode(ENGLISH))
+        errors.append(np.abs(found @ found.T - units @ units.T).mean())
+    assert errors[0] < 0.7 * errors[1]

@@ -121,3 +121,22 @@ def test_what_does_not_fit_is_refused_by_name(model: SparseEncoder, tmp_path: Pa
         SparseEncoder.load(make_model("bert", tmp_path / "plain", "plain"))
     with pytest.raises(CheckpointError, match=r"SparseEncoder\.load"):
         BiEncoder.load(model.model.folder)
+
+
+@pytest.mark.parametrize("family", ["bert", "xlm-roberta", "modernbert"])
+def test_a_new_model_finds_the_words_of_its_texts(family: str, tmp_path: Path) -> None:
+    folder = make_model(family, tmp_path / "bi")
+    created = SparseEncoder.create(folder, ENGLISH, "cpu")
+    rows = created.encode_document(ENGLISH)
+    counts = (rows.to_dense() > 0).sum(1)
+    assert 0 < counts.mean() < created.dimension / 2
+    special = np.concatenate([ids for ids, _ in created.tokenizer.single.parts])
+    assert not rows.to_dense()[:, special].any()
+    own = [created.tokenizer([text]).ids for text in ENGLISH[:10]]
+    shares = [np.mean(rows.to_dense()[row][ids[1:-1]] > 0) for row, ids in enumerate(own) if len(ids) > 2]
+    assert np.mean(shares) > 2 * counts.mean() / created.dimension  # more than words drawn at random
+    created.save(tmp_path / "saved")
+    again = SparseEncoder.load(tmp_path / "saved", "cpu")
+    np.testing.assert_allclose(again.encode(ENGLISH[:3]).to_dense(), created.encode(ENGLISH[:3]).to_dense(), atol=1e-4)
+    with pytest.raises(InputError, match="some texts"):
+        SparseEncoder.create(folder, [], "cpu")

@@ -13,7 +13,7 @@ from munjang.checkpoint.layouts import new_encoder
 from munjang.checkpoint.model import Model, check_length, describe, fingerprint, stated_weight
 from munjang.checkpoint.onnx import compute_options
 from munjang.checkpoint.shorten import shorten
-from munjang.checkpoint.sparse import load_sparse
+from munjang.checkpoint.sparse import is_sparse, load_sparse, new_sparse
 from munjang.checkpoint.static import unknown_id
 from munjang.checkpoint.write_tokens import write_late as save_late
 from munjang.checkpoint.write_tokens import write_sparse as save_sparse
@@ -30,6 +30,7 @@ __all__ = [
     "default",
     "describe",
     "fingerprint",
+    "is_sparse",
     "kind",
     "load_bi",
     "load_cross",
@@ -38,6 +39,7 @@ __all__ = [
     "name_of",
     "new_encoder",
     "new_late",
+    "new_sparse",
     "resolve",
     "save_bi",
     "save_cross",

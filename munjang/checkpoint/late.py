@@ -7,6 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
 from tokenizers import AddedToken
 from torch import nn
 
@@ -20,6 +22,7 @@ from munjang.errors import CheckpointError, UnsupportedModel
 from munjang.nn.heads import Dense, Normalize
 from munjang.nn.late import TokenNetwork
 from munjang.text.tokenizer import Tokenizer
+from munjang.types import Floats
 
 TOKENS = "token_embeddings"
 DEFAULT_QUERY_LENGTH = 32  # of ColBERT
@@ -234,11 +237,18 @@ def load_late(folder: Path) -> Model:
     )
 
 
-def new_late(folder: Path, dimension: int) -> Model:
-    """Start a late-interaction model on the encoder of any folder; its projection is still untrained."""
+def new_late(folder: Path, dimension: int, states_ND: Floats | None = None) -> Model:
+    """Start a late-interaction model on the encoder of any folder.
+
+    Its projection is to the principal directions of token states, without any to random ones.
+    """
     encoder, model = layouts.new_encoder(folder)
     dense = Dense(encoder.width, dimension, has_bias=False, activation=nn.Identity())
     nn.init.normal_(dense.linear.weight, std=encoder.width**-0.5)
+    if states_ND is not None:
+        _, directions_DD = np.linalg.eigh(states_ND.T @ states_ND)
+        number = min(dimension, encoder.width)
+        dense.linear.weight.data[:number] = torch.from_numpy(directions_DD[:, -number:].T.copy())
     model.network = TokenNetwork(encoder, [dense, Normalize()])
     model.late, model.similarity, model.layout = LateSettings(), "maxsim", "new late interaction"
     return model

@@ -1,10 +1,12 @@
 """Read sparse-vector folders: SPLADE, inference-free SPLADE, CSR and BGE-M3's weights of tokens."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from torch import Tensor, nn
 
 from munjang.checkpoint import layouts, m3
 from munjang.checkpoint.encoders import check_fields, family_of, fill, load_encoder, load_fallback, pad_id
@@ -30,8 +32,13 @@ from munjang.nn.sparse import (
     TokenWeightHead,
 )
 from munjang.nn.words import WordHead
+from munjang.types import Floats, Ints
 
 INPUTS = ("Transformer", "MLMTransformer", "Router", "Asym", "SparseStaticEmbedding")
+MAX_SCORED_TOKENS = 1000  # of a fit: each has a score for every word
+NUM_ACTIVE_WORDS = 24  # of a token, on average, before training
+NEVER = -100.0  # the score of tokens that are no words
+LINEAR_FROM = 4.0  # GELU(x) is x here, to a thousandth
 ROUTER_FILES = ("router_config.json", "config.json")
 
 
@@ -227,6 +234,11 @@ SPARSE_LAYOUTS: list[tuple[str, Callable[[Path], bool], Callable[[Path], Model]]
 ]
 
 
+def is_sparse(folder: Path) -> bool:
+    """Tell whether a folder holds a sparse encoder or a masked language model, which is one."""
+    return layouts.declared_kind(folder) == "SparseEncoder" or m3.has_weights(folder) or _is_masked(folder)
+
+
 def load_sparse(folder: Path) -> Model:
     """Read a sparse encoder from a folder of any known layout."""
     for _, fits, read in SPARSE_LAYOUTS:
@@ -235,3 +247,51 @@ def load_sparse(folder: Path) -> Model:
     raise CheckpointError(
         f"{folder} is not a sparse encoder: it is neither of sentence-transformers nor a masked language model."
     )
+
+
+def new_sparse(folder: Path, states_ND: Floats, ids_of_texts: Sequence[Ints]) -> Model:
+    """Start a SPLADE model on the encoder of any folder: its word head is fitted to the token states of texts.
+
+    By least squares each state gives the embedding of its own token, and so the words like it; words that many texts
+    have weigh less. To begin with a token activates NUM_ACTIVE_WORDS words on average.
+    """
+    encoder, model = layouts.new_encoder(folder)
+    family, table = family_of(model.config), encoder.table
+    if family is None or table is None:
+        raise UnsupportedModel(f"{folder}: a sparse model can't start from {model.config.get('model_type')!r}.")
+    shape = family.read_words(model.config)
+    head = WordHead(shape)
+    special = np.concatenate([ids for ids, _ in model.tokenizer.single.parts])
+    words_VW, ids_N = table.weight.detach().float().numpy(), np.concatenate(ids_of_texts)
+    keeps_N = ~np.isin(ids_N, special)
+    states_ND, ids_N = states_ND[keeps_N], ids_N[keeps_N]
+    inputs = states_ND.astype(np.float64)
+    if shape.has_dense_bias:
+        inputs = np.column_stack([inputs, np.ones(len(inputs))])
+    products = inputs.T @ inputs + np.eye(inputs.shape[1])
+    solution = np.linalg.solve(products, inputs.T @ words_VW[ids_N].astype(np.float64))
+    head.dense.weight.data = torch.from_numpy(solution[: shape.width].T.astype(np.float32))
+    if shape.has_dense_bias:
+        # GELU leaves what is far above zero as it is, and the norm takes the shift away again
+        shift = LINEAR_FROM - float(np.quantile(inputs[:MAX_SCORED_TOKENS] @ solution, 0.001))
+        head.dense.bias.data = torch.from_numpy((solution[-1] + shift).astype(np.float32))
+    some = np.random.default_rng(0).permutation(len(ids_N))[:MAX_SCORED_TOKENS]
+    if head.bias is not None:
+        head.bias.data = _bias(head, states_ND[some], ids_N[some], table, ids_of_texts)
+        head.bias.data[special.astype(np.int64)] = NEVER
+    model.network = SparseNetwork(encoder, SpladeHead(head, "max", "relu"))
+    model.similarity, model.layout = "dot", "new splade"
+    return model
+
+
+def _bias(head: WordHead, states_ND: Floats, ids_N: Ints, table: nn.Embedding, ids_of_texts: Sequence[Ints]) -> Tensor:
+    """Return what is added to a word's score: most words end below zero, frequent ones just above it at best."""
+    with torch.no_grad():
+        scores_NV = head.scores(head.transform(torch.from_numpy(states_ND)), table.weight.float())
+        threshold = scores_NV.flatten().topk(NUM_ACTIVE_WORDS * len(ids_N)).values[-1]
+        own = scores_NV[torch.arange(len(ids_N)), torch.from_numpy(ids_N.astype(np.int64))].median()
+    counts_V = np.zeros(head.shape.vocab_size)
+    for ids in ids_of_texts:
+        counts_V[np.unique(ids)] += 1
+    rarity_V = np.log((len(ids_of_texts) + 1) / (counts_V + 0.5)) / np.log(2 * (len(ids_of_texts) + 1))
+    return -threshold - (own - threshold).clamp(min=0) * torch.from_numpy(1 - rarity_V).float()

@@ -70,7 +70,7 @@ class Options(TrainConfig):
     guide: str | None = option("model that detects false negatives", default=None)
     cross: bool = option("train a new cross-encoder on the encoder of MODEL", default=False)
     late: int | None = option("train a new late-interaction model with token vectors of this dimension", default=None)
-    sparse: bool = option("train MODEL, a masked language model, as a sparse encoder (SPLADE)", default=False)
+    sparse: bool = option("train MODEL as a sparse encoder (SPLADE); one without a word head gets one", default=False)
     num_labels: int | None = option("outputs of a new cross-encoder (default: from the data)", default=None)
     pooling: str | None = option("cls, mean or max, instead of the model's own", default=None)
     dry_run: bool = option("read and check everything, print what would be done, and exit", default=False)
@@ -270,13 +270,22 @@ def _loaded(options: "Any", datasets: "list[Dataset]", is_cross: bool) -> "Holde
     if new_late is not None:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(options.seed)
-            return MultiVectorEncoder.create(options.model, new_late, device, "float32")
+            return MultiVectorEncoder.create(options.model, new_late, device, "float32", _texts_of(datasets))
+    if is_sparse and not checkpoint.is_sparse(checkpoint.resolve(options.model)):
+        return SparseEncoder.create(options.model, _texts_of(datasets), device, "float32")
     kind = "sparse" if is_sparse else checkpoint.kind(options.model)
     if kind in ("late", "sparse"):
         loader: Any = MultiVectorEncoder if kind == "late" else SparseEncoder
         loaded: Holder = loader.load(options.model, device, "float32")
         return loaded
     return BiEncoder.load(options.model, device, "float32", pooling=options.pooling)
+
+
+def _texts_of(datasets: "list[Dataset]") -> list[str]:
+    """Return the texts that a new head is fitted to."""
+    from munjang.training.datasets import read
+
+    return [text for dataset in datasets for column in read(dataset, ()).texts for text in column]
 
 
 def _is_main() -> bool:

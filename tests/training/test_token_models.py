@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from munjang import BiEncoder, MultiVectorEncoder, SparseEncoder, TrainConfig, evaluate, train
+from munjang.cli import main
 from munjang.data.examples import Examples
 from munjang.errors import InputError, UnsupportedModel
 from munjang.evaluation.kinds.corpus import Retrieval
@@ -108,3 +109,17 @@ def test_evaluated_as_an_index_searches(tmp_path: Path, make: Callable[..., Path
     assert evaluate(model, data, "retrieval", by=("words", "late"), late=late).score > 0
     with pytest.raises(InputError, match="give late="):
         evaluate(model, data, "retrieval", by=("late",))
+
+
+def test_started_on_a_bi_encoder_by_the_command(tmp_path: Path, make: Callable[..., Path]) -> None:
+    data = pairs()
+    table = tmp_path / "pairs.tsv"
+    table.write_text("query\tdocument\n" + "".join(f"{a}\t{b}\n" for a, b in zip(*data.texts, strict=True)))
+    for flag, objective, loader in (
+        (["--sparse", "--flops", "1e-3"], "in_batch", SparseEncoder),
+        (["--late", "8"], "late_in_batch", MultiVectorEncoder),
+    ):
+        out = tmp_path / objective
+        command = ["train", str(make("bert")), str(table), "-o", str(out), "--objective", objective, *flag]
+        assert main([*command, "--max-steps", "2", "--device", "cpu", "--quiet"]) == 0
+        assert len(loader.load(out, "cpu").encode_query(["a", "b"])) == 2
