@@ -11,22 +11,27 @@ import numpy as np
 from munjang.stores.base import Found
 
 RANK_OFFSET = 60  # of reciprocal ranks: the constant of Cormack et al. 2009, which all engines use
+ZERO_WAYS = ("words", "sparse")  # what they do not find scores 0: nothing in common with the query
 
 
-def by_scores(order: Found) -> dict[str, float]:
-    """Return how many standard deviations a score is above the worst candidate's: how far one is ahead counts."""
+def by_scores(order: Found, num_candidates: int = 0) -> dict[str, float]:
+    """Return how many standard deviations a score is above the worst candidate's: how far one is ahead counts.
+
+    What words or sparse vectors did not find among as many candidates as the other ways has 0 there.
+    """
     scores = np.array(order.scores)
-    spread = scores.std() if len(scores) else 0.0
-    values = (scores - scores.min()) / spread if spread > 0 else np.ones(len(scores))
+    all_scores = np.pad(scores, (0, max(num_candidates - len(scores), 0)))
+    spread = all_scores.std() if len(scores) else 0.0
+    values = (scores - all_scores.min()) / spread if spread > 0 else np.ones(len(scores))
     return dict(zip(order.ids, values.tolist(), strict=True))
 
 
-def by_ranks(order: Found) -> dict[str, float]:
+def by_ranks(order: Found, num_candidates: int = 0) -> dict[str, float]:
     """Return reciprocal ranks: being high counts, whatever the scores mean."""
     return {id: (RANK_OFFSET + 1) / (RANK_OFFSET + rank) for rank, id in enumerate(order.ids, 1)}
 
 
-FUSIONS: dict[str, Callable[[Found], dict[str, float]]] = {"scores": by_scores, "ranks": by_ranks}
+FUSIONS: dict[str, Callable[[Found, int], dict[str, float]]] = {"scores": by_scores, "ranks": by_ranks}
 
 
 @dataclass(frozen=True)
@@ -53,7 +58,8 @@ def fuse(
     ['b', 'a', 'c']
     """
     is_alone = len(orders) == 1
-    values_of = {way: FUSIONS[fusion](order) for way, order in orders.items()}
+    longest = max((len(order.ids) for order in orders.values()), default=0)
+    values_of = {way: FUSIONS[fusion](order, longest if way in ZERO_WAYS else 0) for way, order in orders.items()}
     total = sum(weights[way] * max(values_of[way].values(), default=0.0) for way in orders) or 1.0
     own: dict[str, float] = {}
     of_document: dict[str, dict[str, float]] = {}

@@ -16,9 +16,12 @@ from munjang.stores.beside import NO_SPARSE, NO_TOKENS, token_scores
 from munjang.stores.filters import Filter
 from munjang.stores.scoring import best
 from munjang.text.korean import has_hangul
+from munjang.text.terms import query_terms
 from munjang.types import Array, Floats
 from munjang.vectors.sparse import SparseVectors
 
+MIN_WORD_WEIGHT, MAX_WORD_WEIGHT = 0.1, 0.5
+NUM_TERMS_FOR_ALL = 30  # words that carry meaning, at which words would count alone
 MAX_EXACT_TOKEN_ROWS = 10_000  # of more, only what the other ways found is scored by its tokens: MaxSim reads them all
 
 
@@ -96,11 +99,14 @@ def _no_words(store: Store) -> str | None:
 
 
 def weight_of_words(query: str) -> float:
-    """Return the weight of words against vectors: half for Korean, whose words are morphemes, less for others.
+    """Return the weight of words against vectors: half for Korean, whose words are morphemes; else by their number.
 
-    Chosen on development queries of Korean law, Korean encyclopedia and English medicine (docs/log.md).
+    A few English words say less to BM25 than to vectors, many as much. Chosen on development halves of nine sets
+    (docs/log.md).
     """
-    return 0.5 if has_hangul(query) else 0.3
+    if has_hangul(query):
+        return MAX_WORD_WEIGHT
+    return min(max(MIN_WORD_WEIGHT, len(query_terms(query)) / NUM_TERMS_FOR_ALL), MAX_WORD_WEIGHT)
 
 
 def _no_sparse(store: Store) -> str | None:

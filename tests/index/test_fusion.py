@@ -14,6 +14,7 @@ def test_values_of_one_order() -> None:
     assert by_scores(Found(["a"], [0.3])) == {"a": 1.0}
     assert by_scores(Found(["a", "b"], [2.0, 2.0])) == {"a": 1.0, "b": 1.0}
     assert by_scores(Found([], [])) == {}
+    assert by_scores(Found(["a"], [3.0]), 4) == pytest.approx({"a": 3 / np.std([3, 0, 0, 0])})
     assert by_ranks(WORDS) == pytest.approx({"b2": 1.0, "a1": 61 / 62})
 
 
@@ -23,9 +24,10 @@ def test_a_document_counts_by_its_best_row_of_each_way() -> None:
     fused = fuse({"dense": DENSE, "words": WORDS}, HALVES, "scores", documents)
     assert [row.id for row in fused] == ["b2", "b1", "a1", "c1"]
     spread = float(np.std([0.9, 0.8, 0.5]))
-    best = 0.4 / spread + 4 / 2  # of each way
+    words = 8 / float(np.std([8, 4, 0]))  # c1 is found by vectors alone
+    best = 0.4 / spread + words  # of each way
     assert [row.score for row in fused] == pytest.approx(
-        [(0.3 / spread + 2) / best, (0.3 / spread + 2) / best, 0.4 / spread / best, 0.0]
+        [(0.3 / spread + words) / best, (0.3 / spread + words) / best, (0.4 / spread + words / 2) / best, 0.0]
     )
     assert fused[2].ranks == {"dense": 1, "words": 2}
     assert fused[2].scores == {"dense": 0.9, "words": 4.0}
