@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks import korean_pages, retrieval
-from munjang.bi_encoder import BiEncoder
+from munjang import BiEncoder, SparseEncoder
 from munjang.evaluation.kinds.corpus import read_retrieval
+from tests.token_models import make_splade
 
 LONG = "법원은 다음과 같이 판단하였다. " * 60
 
@@ -59,8 +60,20 @@ def test_every_way_is_measured(tiny_bert: Path, tmp_path: Path) -> None:
         "qrels": ["query\tdocument\tscore", *(f"{n}\tb\t1" for n in range(8))],
     }.items():
         (tmp_path / f"{name}.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
-    rows = list(retrieval.measure(read_retrieval(tmp_path), BiEncoder.load(tiny_bert, "cpu"), None, 5))
-    assert [row["way"] for row in rows] == list(retrieval.WAYS)
-    assert rows[0]["ndcg@10"] == 100.0
-    sizes = [row["bytes_a_document"] for row in rows]
-    assert sizes[2] == sizes[3] == pytest.approx(sizes[0] + sizes[1], abs=1)
+    sparse = SparseEncoder.load(make_splade(tmp_path / "sparse"), "cpu")
+    for models, late in (((), "late, untrained"), ((None, sparse), "late, untrained")):
+        rows = list(retrieval.measure(read_retrieval(tmp_path), BiEncoder.load(tiny_bert, "cpu"), None, 5, *models))
+        assert [row["way"] for row in rows] == list(retrieval.ways_of(late, bool(models)))
+        assert rows[0]["ndcg@10"] == 100.0
+        sizes = [row["bytes_a_document"] for row in rows]
+        assert sizes[2] == sizes[3] == pytest.approx(sizes[0] + sizes[1], abs=1)
+
+
+def test_questions_and_the_sentences_of_articles(tmp_path: Path) -> None:
+    (tmp_path / "qa").mkdir()
+    lines = ["question\tsentence\tis_answer", "who?\tnobody\t0", "who?\tAda\t1", "why?\tnobody\t0"]
+    (tmp_path / "qa/wikiqa-train.tsv.xz").write_bytes(lzma.compress("\n".join([*lines, ""]).encode()))
+    found = retrieval.sentences(tmp_path)
+    assert found.queries == {"q0": "who?"}
+    assert found.relevances == {"q0": {"d1": 1.0}}
+    assert list(found.corpus.values()) == ["nobody", "Ada"]
