@@ -61,11 +61,12 @@ def test_every_way_is_measured(tiny_bert: Path, tmp_path: Path) -> None:
     }.items():
         (tmp_path / f"{name}.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
     sparse = SparseEncoder.load(make_splade(tmp_path / "sparse"), "cpu")
-    for models, late in (((), "late, untrained"), ((None, sparse), "late, untrained")):
-        rows = list(retrieval.measure(read_retrieval(tmp_path), BiEncoder.load(tiny_bert, "cpu"), None, 5, *models))
-        assert [row["way"] for row in rows] == list(retrieval.ways_of(late, bool(models)))
-        assert rows[0]["ndcg@10"] == 100.0
-        sizes = [row["bytes_a_document"] for row in rows]
+    model = BiEncoder.load(tiny_bert, "cpu")
+    for given in (None, sparse):
+        figures = list(retrieval.measure(read_retrieval(tmp_path), model, None, 5, sparse=given))
+        assert [row["way"] for row in figures] == list(retrieval.ways_of("late, untrained", given is not None))
+        assert figures[0]["ndcg@10"] == 100.0
+        sizes = [row["bytes_a_document"] for row in figures]
         assert sizes[2] == sizes[3] == pytest.approx(sizes[0] + sizes[1], abs=1)
 
 

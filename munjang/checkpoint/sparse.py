@@ -32,7 +32,7 @@ from munjang.nn.sparse import (
     TokenWeightHead,
 )
 from munjang.nn.words import WordHead
-from munjang.types import Floats, Ints
+from munjang.types import Floats, Ids
 
 INPUTS = ("Transformer", "MLMTransformer", "Router", "Asym", "SparseStaticEmbedding")
 MAX_SCORED_TOKENS = 1000  # of a fit: each has a score for every word
@@ -249,7 +249,7 @@ def load_sparse(folder: Path) -> Model:
     )
 
 
-def new_sparse(folder: Path, states_ND: Floats, ids_of_texts: Sequence[Ints]) -> Model:
+def new_sparse(folder: Path, states_ND: Floats, ids_of_texts: Sequence[Ids]) -> Model:
     """Start a SPLADE model on the encoder of any folder: its word head is fitted to the token states of texts.
 
     By least squares each state gives the embedding of its own token, and so the words like it; words that many texts
@@ -284,7 +284,7 @@ def new_sparse(folder: Path, states_ND: Floats, ids_of_texts: Sequence[Ints]) ->
     return model
 
 
-def _bias(head: WordHead, states_ND: Floats, ids_N: Ints, table: nn.Embedding, ids_of_texts: Sequence[Ints]) -> Tensor:
+def _bias(head: WordHead, states_ND: Floats, ids_N: Ids, table: nn.Embedding, ids_of_texts: Sequence[Ids]) -> Tensor:
     """Return what is added to a word's score: most words end below zero, frequent ones just above it at best."""
     with torch.no_grad():
         scores_NV = head.scores(head.transform(torch.from_numpy(states_ND)), table.weight.float())

@@ -76,7 +76,7 @@ def test_token_vectors(place: Place, precision: str, monkeypatch: pytest.MonkeyP
     schema, store, rows = opened(place, token_dimension=8, tokens=precision)
     assert rows.tokens is not None
     generator = np.random.default_rng(3)
-    queries = [unit(generator.standard_normal((number, 8))).astype(np.float32) for number in (5, 1)]
+    queries = [unit(generator.standard_normal((number, 8)).astype(np.float32)) for number in (5, 1)]
     for limit in (1 << 30, 10):  # kept in memory, and read for every search
         monkeypatch.setattr(kept, "MAX_KEPT_BYTES", limit)
         store.upsert(replace(make_rows(1, schema), metadata=[{"year": 0}]))  # another state of the table
@@ -136,7 +136,7 @@ def found_by_every_way(store: Store) -> dict[str, list[Found]]:
     generator = np.random.default_rng(5)
     found = {"dense": store.search(make_queries(2), NUM_ROWS)}
     sparse = SparseVectors.of([{3: 0.5, 17: 2.0}, {0: 1.5}], 50)
-    tokens = [unit(generator.standard_normal((number, 8))).astype(np.float32) for number in (5, 1)]
+    tokens = [unit(generator.standard_normal((number, 8)).astype(np.float32)) for number in (5, 1)]
     if store.abilities.has_terms:
         found["words"] = store.search_terms(["text 7", "문장 12"], NUM_ROWS)
     if store.abilities.has_sparse:
