@@ -13,6 +13,7 @@ from attack.verdict import Verdict
 from munjang import checkpoint
 
 COMMAND = Path(".venv-schemathesis/bin/schemathesis")
+CONFIG = Path(__file__).with_name("schemathesis.toml")
 NUM_EXAMPLES = 200  # of each route, at scale 1
 MAX_S = 3600
 
@@ -24,10 +25,12 @@ def run(options: argparse.Namespace) -> Verdict:
         verdict.counts["skipped"] = "schemathesis is not installed; run make schemathesis"
         return verdict
     number = max(5, round(NUM_EXAMPLES * options.scale))
-    with served(options, "--reranker", checkpoint.default("cross"), "--limit", "max_texts=16") as server:
+    with served(options, "--reranker", checkpoint.default("cross")) as server:
         url = f"http://127.0.0.1:{server.port}/openapi.json"
         command = [
             str(COMMAND),
+            "--config-file",
+            str(CONFIG),
             "run",
             url,
             "--checks",

@@ -340,7 +340,7 @@ class Index(StoredPassages):
         1
         """
         rows = cut.encoded(self.encoders, self.store.schema, vectors)
-        make_room(self.store, rows, new_fields(cut.metadata, self.store.schema.fields))
+        rows = make_room(self.store, rows, new_fields(cut.metadata, self.store.schema.fields))
         put_rows(self.store, rows, list(dict.fromkeys(cut.document_ids)), is_new=False)
 
     def _check_queries(self, query: Any) -> Floats:

@@ -88,7 +88,7 @@ def import_rows(index: Index, path: Path, progress: bool | None = None) -> int:
             except (KeyError, TypeError, ValueError, AttributeError) as error:
                 where = f"{path}, lines {batch[0][0]} to {batch[-1][0]}"
                 raise InputError(f"{where}: not rows that `munjang index export` writes ({error!r:.80}).") from error
-            make_room(index.store, rows, new_fields(rows.metadata, index.store.schema.fields))
+            rows = make_room(index.store, rows, new_fields(rows.metadata, index.store.schema.fields))
             index.store.upsert(rows)
             number += len(rows)
             bar.advance(len(rows))

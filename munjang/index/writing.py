@@ -47,7 +47,7 @@ def write_documents(
             present = [id for id, passages in store.passages(batch_ids).items() if passages]
             if present:
                 raise InputError(f"{present[0]!r} is in the index already; upsert replaces it.")
-        make_room(store, rows, fields)
+        rows = make_room(store, rows, fields)
         put_rows(store, rows, batch_ids, is_new)
         start += len(batch)
     return [id for id, _, _ in documents]
@@ -65,11 +65,16 @@ def put_rows(store: Store, rows: Rows, document_ids: Sequence[str], is_new: bool
         store.remove(sorted(gone))
 
 
-def make_room(store: Store, rows: Rows, fields: Mapping[str, str]) -> None:
+def make_room(store: Store, rows: Rows, fields: Mapping[str, str]) -> Rows:
     """Add fields that no row had before, once it is clear that the rows can be stored: refused ones leave no field
-    behind, whose type a value that is not there would have fixed."""
+    behind, whose type a value that is not there would have fixed. Return rows without fields that are null in all."""
     used = {name for values in rows.metadata for name in values}
     new = check_fields({name: kind for name, kind in fields.items() if name in used}, store.schema.fields)
+    known = {**store.schema.fields, **new}
+    if empty := used - set(known):
+        kept = [{name: value for name, value in values.items() if name not in empty} for values in rows.metadata]
+        rows = replace(rows, metadata=kept)
     if new:
-        check_rows(rows, replace(store.schema, fields={**store.schema.fields, **new}), store.abilities)
+        check_rows(rows, replace(store.schema, fields=known), store.abilities)
         store.extend(new)
+    return rows

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Request, Response
 from fastapi.routing import APIRoute
-from pydantic import AfterValidator, BaseModel, ConfigDict, FailFast, Field, StrictInt
+from pydantic import AfterValidator, BaseModel, ConfigDict, FailFast, Field, Strict, StrictInt
 from starlette.exceptions import HTTPException
 
 from munjang.server.errors import Refused
@@ -36,9 +36,16 @@ class FirstError(FailFast):
     __hash__ = object.__hash__  # a union of such lists needs it
 
 
+# What clients send is JSON of the type that /openapi.json names: neither 0 nor "yes" is a boolean, nor "8" a number
+Flag = Annotated[bool, Strict()]
+Count = Annotated[int, Strict(), Field(ge=1)]
+Part = Annotated[float, Strict(), Field(ge=0, le=1)]
+
 NOT_EMPTY = Field(json_schema_extra={"minItems": 1})  # for the description alone: routes say it in their own words
 Texts = Annotated[list[Text], FirstError(), NOT_EMPTY]
-Tokens = Annotated[list[StrictInt], FirstError(), NOT_EMPTY]
+TokenId = Annotated[StrictInt, Field(json_schema_extra={"minimum": 0})]
+TokenIds = Annotated[list[TokenId], FirstError()]
+Tokens = Annotated[TokenIds, NOT_EMPTY]
 TokenRows = Annotated[list[Tokens], FirstError(), NOT_EMPTY]
 
 

@@ -48,3 +48,11 @@ def test_an_id_replaces(index: Index) -> None:
     ingest(index, [Document("new text", "a")], progress=False)
     assert index.count() == 2
     assert [hit.text for hit in index.get(["a#0"])] == ["new text"]
+
+
+def test_a_field_that_is_null_everywhere_is_left_out(index: Index) -> None:
+    """A client's null says that there is no value; it was refused as an unknown field."""
+    index.add(["one", "two"], ids=["a", "b"], metadata=[{"year": None}, {"lang": "ko", "year": None}])
+    assert index.store.schema.fields.keys() & {"year", "lang"} == {"lang"}
+    index.upsert(["one"], ids=["a"], metadata=[{"year": 5, "lang": None}])
+    assert index.count("year = 5") == 1

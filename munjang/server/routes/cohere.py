@@ -4,10 +4,9 @@ import uuid
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request, Response
-from pydantic import Field
 from pydantic_core import to_json
 
-from munjang.server.bodies import FirstError, ForeignBody, Text, Texts, new_router
+from munjang.server.bodies import NOT_EMPTY, Count, FirstError, Flag, ForeignBody, Text, Texts, new_router
 from munjang.server.embedder import Embedding
 from munjang.server.errors import Refused
 from munjang.server.render import as_base64, as_numbers, listed, written
@@ -31,10 +30,10 @@ class CohereRerank(ForeignBody):
 
     model: str | None = None
     query: Text
-    documents: Annotated[list[Text | TextDocument], FirstError()]
-    top_n: Annotated[int, Field(ge=1)] | None = None
-    return_documents: bool | None = None
-    max_tokens_per_doc: Annotated[int, Field(ge=1)] | None = None
+    documents: Annotated[list[Text | TextDocument], FirstError(), NOT_EMPTY]
+    top_n: Count | None = None
+    return_documents: Flag | None = None
+    max_tokens_per_doc: Count | None = None
 
 
 class CohereEmbed(ForeignBody):
@@ -46,8 +45,8 @@ class CohereEmbed(ForeignBody):
     inputs: list[Any] | None = None
     input_type: Literal["search_query", "search_document", "classification", "clustering"] | None = None
     embedding_types: list[Literal["float", "base64", "binary", "ubinary", "int8", "uint8"]] | None = None
-    output_dimension: Annotated[int, Field(ge=1)] | None = None
-    max_tokens: Annotated[int, Field(ge=1)] | None = None
+    output_dimension: Count | None = None
+    max_tokens: Count | None = None
     truncate: Literal["NONE", "START", "END"] = "END"
 
 

@@ -6,21 +6,23 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Request
-from pydantic import Field
+from pydantic import Field, Strict
 
 from munjang.server.bodies import OwnBody, Text, new_router
 from munjang.server.errors import Refused
 from munjang.server.service import Service
-from munjang.server.tenants import Key, Keyring, add_key, revoke_key
+from munjang.server.tenants import NAME, SCOPES, Key, Keyring, add_key, revoke_key
 
-Limit = Annotated[int, Field(ge=1, le=2**53)] | None
+Limit = Annotated[int, Strict(), Field(ge=1, le=2**53)] | None
+
+Scope = Annotated[Text, Field(json_schema_extra={"enum": list(SCOPES)})]
 
 
 class NewKey(OwnBody):
     """POST /keys. `only`: metadata that all of its documents have."""
 
-    name: Text
-    scopes: Annotated[list[Text], Field(max_length=3)] = Field(default_factory=lambda: ["read"])
+    name: Annotated[Text, Field(json_schema_extra={"pattern": NAME.pattern.replace(r"\Z", "$")})]
+    scopes: Annotated[list[Scope], Field(min_length=1, max_length=3)] = Field(default_factory=lambda: ["read"])
     indexes: Annotated[list[Text], Field(max_length=100)] = Field(default_factory=list)
     only: dict[Text, Text | bool | int | float] = Field(default_factory=dict)
     requests_per_minute: Limit = None
@@ -68,7 +70,7 @@ def _shown(keyring: Keyring, key: Key) -> dict[str, Any]:
 def _path(request: Request) -> Path:
     path: Path | None = request.app.state.keyring.path
     if path is None:
-        raise Refused("invalid", "This server has no file of keys; start it with --keys FILE.")
+        raise Refused("not_found", "This server has no file of keys; start it with --keys FILE.")
     return path
 
 

@@ -7,21 +7,33 @@ from fastapi import APIRouter, Request, Response
 from pydantic import Field
 from pydantic_core import to_json
 
-from munjang.server.bodies import ForeignBody, Text, Texts, TokenRows, Tokens, as_inputs, new_router
+from munjang.server.bodies import (
+    NOT_EMPTY,
+    Count,
+    FirstError,
+    ForeignBody,
+    Text,
+    TokenRows,
+    Tokens,
+    as_inputs,
+    new_router,
+)
 from munjang.server.embedder import Embedding
 from munjang.server.errors import Refused
 from munjang.server.render import as_base64, as_numbers, listed, written
 from munjang.server.service import Service, while_connected
 from munjang.types import Floats
 
+FullText = Annotated[Text, Field(json_schema_extra={"minLength": 1})]  # routes say it in their own words
+
 
 class OpenAIEmbeddings(ForeignBody):
     """POST /v1/embeddings. `input_type` is an addition: query or document, for models with a prompt for each."""
 
-    input: Text | Texts | Tokens | TokenRows
+    input: FullText | Annotated[list[FullText], FirstError(), NOT_EMPTY] | Tokens | TokenRows
     model: str | None = None
     encoding_format: Literal["float", "base64"] | None = None
-    dimensions: Annotated[int, Field(ge=1)] | None = None
+    dimensions: Count | None = None
     input_type: Literal["query", "document", "passage"] | None = None
 
 

@@ -5,11 +5,11 @@ from functools import partial
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Request, Response
-from pydantic import Field
+from pydantic import Field, Strict
 from pydantic_core import to_json
 
 from munjang.index.candidates import RetrieveOptions
-from munjang.server.bodies import OwnBody, Text, new_router
+from munjang.server.bodies import Flag, OwnBody, Part, Text, new_router
 from munjang.server.embedder import Embedding
 from munjang.server.errors import Refused
 from munjang.server.render import listed, written
@@ -29,19 +29,19 @@ class Search(OwnBody):
     """
 
     query: Text
-    k: Annotated[int, Field(ge=1, le=1000)] = 10
-    candidates: Annotated[int, Field(ge=1, le=1000)] = 100
+    k: Annotated[int, Strict(), Field(ge=1, le=1000)] = 10
+    candidates: Annotated[int, Strict(), Field(ge=1, le=1000)] = 100
     where: Annotated[Text, Field(max_length=10_000)] | None = None
-    rerank: bool | str = False
-    rerank_weight: Annotated[float, Field(ge=0, le=1)] | None = None
+    rerank: Flag | str = False
+    rerank_weight: Part | None = None
     group: Literal["document", "passage"] = "document"
     by: list[Text] | None = None
-    weights: dict[Text, Annotated[float, Field(ge=0)]] | None = None
+    weights: dict[Text, Annotated[float, Strict(), Field(ge=0)]] | None = None
     fusion: Literal["scores", "ranks"] = "scores"
-    diversity: Annotated[float, Field(ge=0, le=1)] = 0.0
-    min_score: Annotated[float, Field(ge=0, le=1)] | None = None
+    diversity: Part = 0.0
+    min_score: Part | None = None
     index: Text | None = None
-    around: Annotated[int, Field(ge=0, le=1000)] | Literal["document"] = 0
+    around: Annotated[int, Strict(), Field(ge=0, le=1000)] | Literal["document"] = 0
 
 
 def routes(service: Service) -> APIRouter:

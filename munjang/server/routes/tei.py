@@ -9,11 +9,11 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import PlainTextResponse
-from pydantic import Discriminator, Field, Tag
+from pydantic import Discriminator, Tag
 from pydantic_core import to_json
 
 from munjang import __version__
-from munjang.server.bodies import ForeignBody, Text, Texts, TokenRows, Tokens, as_inputs, new_router
+from munjang.server.bodies import Count, Flag, ForeignBody, Text, Texts, TokenRows, Tokens, as_inputs, new_router
 from munjang.server.embedder import Embedding
 from munjang.server.render import as_numbers, listed, written
 from munjang.server.reranker import Scoring, sigmoid
@@ -32,10 +32,10 @@ class TEIEmbed(ForeignBody):
     """POST /embed."""
 
     inputs: Text | Texts | Tokens | TokenRows
-    truncate: bool | None = None
+    truncate: Flag | None = None
     truncation_direction: Direction | None = None
-    normalize: bool = True
-    dimensions: Annotated[int, Field(ge=1)] | None = None
+    normalize: Flag = True
+    dimensions: Count | None = None
     prompt_name: str | None = None
     model: str | None = None
 
@@ -45,10 +45,10 @@ class TEIRerank(ForeignBody):
 
     query: Text
     texts: Texts
-    truncate: bool | None = None
+    truncate: Flag | None = None
     truncation_direction: Direction | None = None
-    raw_scores: bool = False
-    return_text: bool = False
+    raw_scores: Flag = False
+    return_text: Flag = False
     model: str | None = None
 
 
@@ -62,7 +62,7 @@ class Similar(ForeignBody):
 class SimilarityParameters(ForeignBody):
     """Options of /similarity."""
 
-    truncate: bool | None = None
+    truncate: Flag | None = None
     truncation_direction: Direction | None = None
     prompt_name: str | None = None
 

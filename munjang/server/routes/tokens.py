@@ -7,7 +7,19 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Request, Response
 from pydantic_core import to_json
 
-from munjang.server.bodies import FirstError, ForeignBody, Text, Texts, TokenRows, Tokens, as_inputs, new_router
+from munjang.server.bodies import (
+    NOT_EMPTY,
+    FirstError,
+    Flag,
+    ForeignBody,
+    Text,
+    Texts,
+    TokenIds,
+    TokenRows,
+    Tokens,
+    as_inputs,
+    new_router,
+)
 from munjang.server.embedder import Embedding
 from munjang.server.errors import Refused
 from munjang.server.limits import RequestLimits
@@ -27,7 +39,7 @@ class Tokenize(ForeignBody):
     """POST /tokenize."""
 
     inputs: Text | Texts
-    add_special_tokens: bool = True
+    add_special_tokens: Flag = True
     prompt_name: str | None = None
     model: str | None = None
 
@@ -35,8 +47,8 @@ class Tokenize(ForeignBody):
 class Decode(ForeignBody):
     """POST /decode."""
 
-    ids: Tokens | TokenRows
-    skip_special_tokens: bool = True
+    ids: Tokens | Annotated[list[TokenIds], FirstError(), NOT_EMPTY]
+    skip_special_tokens: Flag = True
     model: str | None = None
 
 
@@ -44,7 +56,7 @@ class EmbedAll(ForeignBody):
     """POST /embed_all: a vector for each token."""
 
     inputs: Text | Texts | Tokens | TokenRows
-    truncate: bool | None = None
+    truncate: Flag | None = None
     truncation_direction: Direction | None = None
     prompt_name: str | None = None
     model: str | None = None
@@ -54,7 +66,7 @@ class EmbedSparse(ForeignBody):
     """POST /embed_sparse: the dimensions and values that are not zero. `prompt_name`: document, or query."""
 
     inputs: Text | Texts
-    truncate: bool | None = None
+    truncate: Flag | None = None
     prompt_name: str | None = None
     model: str | None = None
 
@@ -63,9 +75,9 @@ class Predict(ForeignBody):
     """POST /predict: a pair of texts, or a list of pairs."""
 
     inputs: Text | Texts | Annotated[list[Texts], FirstError()]
-    truncate: bool | None = None
+    truncate: Flag | None = None
     truncation_direction: Direction | None = None
-    raw_scores: bool = False
+    raw_scores: Flag = False
     model: str | None = None
 
 

@@ -141,3 +141,21 @@ def test_what_was_cut_is_said(server: Any, model: BiEncoder) -> None:
     while model.tokenizer.bodies([text])[1][0] > room:
         text = text.partition(" ")[2]
     np.testing.assert_allclose(end, model.encode([text], normalize=True), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/embed", {"inputs": "a", "normalize": 1}),
+        ("/embed", {"inputs": "a", "dimensions": "8"}),
+        ("/rerank", {"query": "a", "texts": ["a"], "return_text": 0}),
+        ("/rerank", {"query": "a", "documents": ["a"], "top_n": True}),
+        ("/tokenize", {"inputs": "a", "add_special_tokens": "yes"}),
+        ("/similarity", {"inputs": {"source_sentence": "a", "sentences": ["a"]}, "parameters": {"truncate": 0}}),
+        ("/search", {"query": "a", "k": 2.0}),
+        ("/search", {"query": "a", "min_score": "0.5"}),
+    ],
+)
+def test_another_type_is_refused(server: Any, path: str, body: Any) -> None:
+    """As the description says: 0 is no false, "8" no number."""
+    assert server.client.post(path, json=body).status_code == 422

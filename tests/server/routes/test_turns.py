@@ -70,8 +70,8 @@ def test_large_answers_are_written_in_steps(served: Any, steps: dict[str, int]) 
     answer = served.client.post("/embed_all", json={"inputs": TEXTS})
     assert steps["lists_of_vectors"] >= sum(map(len, answer.json()))
     steps.clear()
-    served.client.post("/documents", json={"documents": [{"text": "the cat " * 1000, "id": str(n)} for n in range(20)]})
+    served.client.post("/documents", json={"documents": [{"text": "zebra " * 1000, "id": str(n)} for n in range(20)]})
     hits = served.client.post(
-        "/search", json={"query": "cat", "k": 20, "candidates": 1000, "around": "document"}
+        "/search", json={"query": "zebra", "by": ["words"], "k": 20, "candidates": 1000, "around": "document"}
     ).json()["hits"]
     assert steps["listed"] >= len(hits) > 10
