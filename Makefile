@@ -8,7 +8,7 @@ MODELS ?= $(MUNJANG_MODELS)
 DATA ?= $(MUNJANG_DATA)
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: install check style fix test test-full attack bench bench-peers browser clients compat-check demo docs schemathesis audit licences hashes image
+.PHONY: install check style fix test test-full attack bench bench-peers browser clients frameworks compat-check demo docs schemathesis audit licences hashes image
 
 install: $(VENV)/dev
 
@@ -37,7 +37,7 @@ test: style browser
 
 # make test-full MODELS=folder-of-checkpoints DATA=folder-of-data; without one, its tests skip by name
 # Triton (1 GB, a part of CUDA builds of torch) follows the GPU kernels step by step on the CPU
-test-full: check browser .venv-clients/done
+test-full: check browser .venv-clients/done .venv-frameworks/done
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps triton==3.9.0
 	MUNJANG_MODELS=$(abspath $(MODELS)) MUNJANG_DATA=$(abspath $(DATA)) $(BIN)/python -m pytest
 
@@ -137,6 +137,17 @@ clients: .venv-clients/done
 	@echo "Installing clients of the server into .venv-clients"
 	@$(PYTHON) -m venv .venv-clients
 	@.venv-clients/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
+# Frameworks for tests/compat/test_frameworks.py, in a venv of their own that sees the packages of ours
+frameworks: .venv-frameworks/done
+
+.venv-frameworks/done: tests/compat/frameworks/requirements.txt $(VENV)/dev
+	@echo "Installing frameworks into .venv-frameworks"
+	@$(PYTHON) -m venv .venv-frameworks
+	@$(BIN)/python -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])' \
+		> $$(.venv-frameworks/bin/python -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')/ours.pth
+	@.venv-frameworks/bin/python -m pip install --quiet --disable-pip-version-check -r $<
 	@touch $@
 
 .venv-peers/%/done: benchmarks/peers/%.txt

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 from torch import nn
 
+from munjang.checkpoint.atomic import MODEL_MARKERS
 from munjang.compat.environment import fullname
 from munjang.compat.modules.module import OURS, THEIRS
 from munjang.compat.renames import save_to_hub_args_decorator
@@ -39,11 +41,20 @@ class Saving:
             raise InputError("safe_serialization=False would write a pickle; weights are saved as safetensors only.")
         kept = Path(path) / "README.md"
         text = kept.read_text(encoding="utf-8") if kept.is_file() else None
-        self._write_folder(Path(path))
+        self._write_beside_others(Path(path))
         if text is None and create_model_card:
             text = self._card(model_name, train_datasets)
         if text is not None:
             kept.write_text(text, encoding="utf-8")
+
+    def _write_beside_others(self, path: Path) -> None:
+        """Write into a folder that holds other files too, such as those of SetFit, which stay."""
+        if not path.is_dir() or not any(path.iterdir()) or any((path / name).exists() for name in MODEL_MARKERS):
+            self._write_folder(path)
+            return
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder:
+            self._write_folder(Path(folder) / "model")
+            shutil.copytree(Path(folder) / "model", path, dirs_exist_ok=True)
 
     def save_pretrained(
         self,

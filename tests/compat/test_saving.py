@@ -104,3 +104,14 @@ def test_a_pushed_cross_encoder_is_the_same_model(hub, make, tmp_path):
     again = compat.CrossEncoder(written(hub.files["owner/scorer"]["main"], tmp_path), device="cpu")
     pairs = [("a lazy dog", "the quick fox")]
     np.testing.assert_array_equal(again.predict(pairs), model.predict(pairs))
+
+
+def test_a_folder_with_other_files_keeps_them(both: Callable, tmp_path: Path) -> None:
+    """SetFit writes its settings first, then has the model saved into the same folder."""
+    (tmp_path / "config_setfit.json").write_text("{}")
+    ours, _ = both("bert")
+    ours.save(tmp_path)
+    assert (tmp_path / "config_setfit.json").read_text() == "{}"
+    again = compat.SentenceTransformer(str(tmp_path))
+    np.testing.assert_allclose(again.encode(["a text"]), ours.encode(["a text"]), atol=1e-6)
+    assert not [path for path in tmp_path.parent.iterdir() if path.name.startswith(f".{tmp_path.name}")]
