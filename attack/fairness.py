@@ -2,8 +2,15 @@
 
 import argparse
 import asyncio
+import json
+import subprocess
+import sys
+import tempfile
 import time
 from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from attack.http import bodies
@@ -55,18 +62,32 @@ async def _attack(port: int, seconds: float, verdict: Verdict) -> None:
     alone = await _short(port, seconds)
     verdict.counts["alone"] = _figures(alone)
     for name, (path, body) in worst().items():
-        answers: Counter[str] = Counter()
-        floods = [asyncio.create_task(_flood(port, path, body, answers)) for _ in range(AT_ONCE)]
-        await asyncio.sleep(1)
-        taken = await _short(port, seconds)
-        for flood in floods:
-            flood.cancel()
-        await asyncio.gather(*floods, return_exceptions=True)
-        verdict.counts[name] = {**_figures(taken), "its own answers": dict(answers)}
+        async with flooded(port, path, body) as answers:
+            await asyncio.sleep(1)
+            taken = await _short(port, seconds)
+        verdict.counts[name] = {**_figures(taken), "its own answers": answers}
         for route, values in taken.items():
             delay_s = quantile(values, 0.99) - quantile(alone[route], 0.5)
             verdict.expect(delay_s <= MAX_DELAY_S, f"{name} delay {route} by {delay_s:.2f} s (p99)")
-        verdict.expect(str(LOST) not in answers, f"{name}: {answers[str(LOST)]} without an answer")
+        verdict.expect(str(LOST) not in answers, f"{name}: {answers.get(str(LOST))} without an answer")
+
+
+@asynccontextmanager
+async def flooded(port: int, path: str, body: Any) -> AsyncIterator[dict[str, int]]:
+    """Send a body all the time, from a process of its own: writing 2 MB holds nobody up here. Gives its answers."""
+    content = body if isinstance(body, bytes) else json.dumps(body).encode()
+    with tempfile.NamedTemporaryFile() as file:
+        Path(file.name).write_bytes(content)
+        command = [sys.executable, "-m", "attack.fairness", str(port), path, file.name]
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        await asyncio.to_thread(process.stdout.readline)  # it has begun
+        answers: dict[str, int] = {}
+        try:
+            yield answers
+        finally:
+            out, _ = await asyncio.to_thread(process.communicate, "\n")
+            answers |= json.loads(out or "{}")
 
 
 async def _short(port: int, seconds: float) -> dict[str, list[float]]:
@@ -81,14 +102,30 @@ async def _short(port: int, seconds: float) -> dict[str, list[float]]:
     return taken
 
 
-async def _flood(port: int, path: str, body: Any, answers: Counter[str]) -> None:
-    while True:
-        answer = await ask(port, "POST", path, body, source=ELSEWHERE)
-        answers[str(answer.status)] += 1
-        if answer.status != 200:
-            await asyncio.sleep(0.02)
+async def _flood(port: int, path: str, content: bytes) -> Counter[str]:
+    """Keep some requests under way until a line comes in; return how many got which answer."""
+    answers: Counter[str] = Counter()
+
+    async def again() -> None:
+        while True:
+            answer = await ask(port, "POST", path, content, source=ELSEWHERE)
+            answers[str(answer.status)] += 1
+            if answer.status != 200:
+                await asyncio.sleep(0.02)
+
+    floods = [asyncio.create_task(again()) for _ in range(AT_ONCE)]
+    await asyncio.to_thread(sys.stdin.readline)
+    for flood in floods:
+        flood.cancel()
+    await asyncio.gather(*floods, return_exceptions=True)
+    return answers
 
 
 def _figures(taken: dict[str, list[float]]) -> dict[str, Any]:
     parts = {"p50": 0.5, "p99": 0.99, "max": 1.0}
     return {path: {name: quantile(values, part) for name, part in parts.items()} for path, values in taken.items()}
+
+
+if __name__ == "__main__":
+    print("", flush=True)
+    print(json.dumps(asyncio.run(_flood(int(sys.argv[1]), sys.argv[2], Path(sys.argv[3]).read_bytes()))))

@@ -1,6 +1,7 @@
 """Bodies that are wrong in many places: sizes are checked before shapes, shapes up to the first error."""
 
 import copy
+import json
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ pytest.importorskip("uvicorn")
 pytest.importorskip("httpx")
 from pydantic import ValidationError
 
-from munjang.server.bodies import check_sizes
+from munjang.server.bodies import BRACKETS_PER_TEXT, check_brackets, check_sizes
 from munjang.server.errors import Refused
 from munjang.server.limits import RequestLimits
 from munjang.server.routes.cohere import CohereRerank
@@ -66,6 +67,19 @@ def test_large_bodies_are_refused_by_their_size(server: Any) -> None:
     for path, body in (("/embed", nulls), ("/v1/embeddings", nulls), ("/documents", documents)):
         answer = server.client.post(path, content=body, headers={"content-type": "application/json"})
         assert answer.status_code == 413
-        assert "at most 64 are allowed" in answer.text
+        assert "are allowed" in answer.text
     brackets = server.client.post("/embed", content=b"[" * 1_000_000, headers={"content-type": "application/json"})
-    assert brackets.status_code == 422
+    assert brackets.status_code == 413
+    deep = server.client.post("/embed", content=b"[" * 500, headers={"content-type": "application/json"})
+    assert deep.status_code == 422
+
+
+def test_brackets_are_counted_before_anything_is_made() -> None:
+    """Those in texts don't count, however they are quoted."""
+    limit = BRACKETS_PER_TEXT * LIMITS.max_texts + LIMITS.max_fields
+    for text in ("[{" * limit, '\\"[{' * limit, "\\\\" * limit + "[" * limit):
+        check_brackets(json.dumps({"inputs": [text, "a"]}).encode(), LIMITS)
+    check_brackets(b"[" * limit, LIMITS)
+    for body in (b"[" * (limit + 1), b'{"a":"\\"","b":[' + b"{}," * limit + b"]}", b'"a"[{' * limit):
+        with pytest.raises(Refused, match=f"lists and objects; at most {limit} are allowed"):
+            check_brackets(body, LIMITS)
