@@ -10,6 +10,7 @@ failed. To add a part: a file here with a function from options to a Verdict, an
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import time
@@ -74,19 +75,40 @@ def main(arguments: list[str] | None = None) -> int:
         "machine": processor(),
         **commit(),
         "command": " ".join(["python -m attack", *(sys.argv[1:] if arguments is None else arguments)]),
+        "scale": options.scale,
         "parts": [],
     }
     names = options.parts or [*PARTS]
     for number, name in enumerate(names, 1):
         print(f"{datetime.now():%H:%M:%S} part {number} of {len(names)}: {name} ...", file=sys.stderr, flush=True)
-        start = time.monotonic()
+        start, used = time.monotonic(), processor_s()
         verdict = attempted(name, options)
         verdict.counts["seconds"] = round(time.monotonic() - start, 1)
+        verdict.counts["seconds of processors"] = round(processor_s() - used, 1)
         print(verdict, flush=True)
         record["parts"].append(verdict.as_dict())
         if options.out:
             options.out.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    if len(names) > 1:
+        print(summary(record["parts"]))
     return 0 if all(part["held"] for part in record["parts"]) else 1
+
+
+def summary(parts: list[dict[str, Any]]) -> str:
+    """Return a line for each part: its verdict, how long it took, and what failed first."""
+    lines = [
+        f"{part['name']:<12} {'held' if part['held'] else 'FAILED':<7} {part['counts']['seconds']:>7.1f} s"
+        f"  {''.join(part['failures'][:1])[:90]}".rstrip()
+        for part in parts
+    ]
+    num_held, total = sum(part["held"] for part in parts), sum(part["counts"]["seconds"] for part in parts)
+    return "\n".join([*lines, f"{num_held} of {len(parts)} parts held, in {total / 60:.1f} minutes"])
+
+
+def processor_s() -> float:
+    """Return the time that processors worked for us and for child processes that ended."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
 
 
 def commit() -> dict[str, Any]:

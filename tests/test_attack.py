@@ -8,6 +8,9 @@ import pytest
 
 from attack import __main__ as attack
 from attack.verdict import Verdict
+from docs.generate.attack import FIGURES, table
+
+PARTS = dict(attack.PARTS)
 
 
 def broken(options: argparse.Namespace) -> Verdict:
@@ -45,3 +48,30 @@ def test_a_part_that_breaks_has_failed_and_the_rest_still_runs(capsys: pytest.Ca
 def test_unknown_part() -> None:
     with pytest.raises(SystemExit):
         attack.main(["nothing"])
+
+
+def test_several_parts_end_with_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+    attack.main(["held", "lost"])
+    held, failed, total = capsys.readouterr().out.strip().splitlines()[-3:]
+    assert held.split()[:2] == ["held", "held"]
+    assert (failed.split()[:2], "2 of 3 were answered" in failed) == (["lost", "FAILED"], True)
+    assert total.startswith("1 of 2 parts held, in ")
+
+
+def test_the_newest_run_of_each_part_is_shown(tmp_path: Path) -> None:
+    results = tmp_path / "benchmarks/results"
+    results.mkdir(parents=True)
+    for day, refused, failures in (("02", 5, []), ("01", 4, ["a pickle was run", "b", "c"])):
+        counts = {"folders": 9, "refused": refused, "loaded": 9 - refused, "seconds": 1.0}
+        part = {"name": "folders", "held": not failures, "counts": counts, "failures": failures}
+        record = {"when": f"2026-01-{day}T00:00:00", "scale": 0.5, "parts": [part]}
+        (results / f"2026-01-{day}-attack.json").write_text(json.dumps(record))
+    assert table(tmp_path, "").splitlines()[2:] == [
+        "| folders | 9 hostile folders: 5 refused, 4 loaded | yes | 2026-01-02, scale 0.5 |"
+    ]
+    (results / "2026-01-02-attack.json").unlink()
+    assert "failed: a pickle was run; b and 1 more | no | 2026-01-01" in table(tmp_path, "")
+
+
+def test_every_part_has_its_figures() -> None:
+    assert set(FIGURES) == set(PARTS)

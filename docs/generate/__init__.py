@@ -7,6 +7,7 @@ from pathlib import Path
 
 from docs.generate import (
     additions,
+    attack,
     commands,
     errors,
     facts,
@@ -49,6 +50,7 @@ PARTS: tuple[Block | Fact, ...] = (
     ),
     Block("errors", ("docs/reference/errors.md",), errors.fenced),
     Block("limits", ("docs/security.md",), limits.table),
+    Block("attack", ("docs/security.md",), attack.table),
     Block("int8", ("docs/guides/load.md",), int8.table),
     Block(
         "stores",

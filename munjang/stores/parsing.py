@@ -49,6 +49,8 @@ def parse(text: str, fields: Mapping[str, str]) -> Filter:
     >>> parse("year >= 2020 and lang = 'ko'", {"year": "int", "lang": "text"})
     And(parts=(Compare(name='year', op='>=', value=2020), Compare(name='lang', op='=', value='ko')))
     """
+    if not isinstance(text, str):
+        raise InputError(f"A filter is text, such as \"year >= 2020 and lang = 'ko'\", not {text!r:.40}.")
     if len(text) > MAX_FILTER_CHARS:
         raise InputError(f"A filter may have {MAX_FILTER_CHARS:,} characters; this one has {len(text):,}.")
     return _Parser(text, {**fields, **RESERVED}).whole()

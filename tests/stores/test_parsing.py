@@ -79,6 +79,7 @@ def test_text_to_tree(text: str, tree: object) -> None:
         (f"year in ({','.join('1' * 1001)})", "at most 1,000 values"),
         ("not " * 70 + "year = 1", "nested more than 64 deep"),
         ("(" * 9000, "nested more than 64 deep"),
+        (5, "A filter is text"),
         (" " * 10_001, "10,000 characters; this one has 10,001"),
     ],
 )
