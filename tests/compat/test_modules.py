@@ -144,3 +144,19 @@ def test_a_router_sends_queries_and_documents_through_other_modules(both, tmp_pa
     theirs = sentence_transformers.SentenceTransformer(str(tmp_path / "saved"))
     np.testing.assert_allclose(theirs.encode_document(["a text"]), document, atol=1e-5)
     np.testing.assert_allclose(theirs.encode_query(["a text"]), query, atol=1e-5)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_pooling_of_texts_in_one_row(mode):
+    """Features without padding, as flash attention has them: cu_seq_lens_q says where each text begins."""
+    torch.manual_seed(0)
+    states = torch.randn(1, 9, 8)
+    flat = {"token_embeddings": states, "cu_seq_lens_q": torch.tensor([0, 2, 6, 9])}
+    for package in (modules, their_sentence_modules):
+        pooled = package.Pooling(8, mode)(dict(flat))["sentence_embedding"]
+        one_by_one = [
+            package.Pooling(8, mode)({"token_embeddings": part, "attention_mask": torch.ones(part.shape[:2])})
+            for part in states.split([2, 4, 3], dim=1)
+        ]
+        expected = torch.cat([each["sentence_embedding"] for each in one_by_one])
+        torch.testing.assert_close(pooled, expected, atol=1e-6, rtol=1e-5)

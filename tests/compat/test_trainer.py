@@ -119,3 +119,39 @@ def test_cross_encoders_and_fit(make, tmp_path, monkeypatch):
     )
     assert [step for _, _, step in called] == [2, 4]
     assert compat.SentenceTransformer(str(tmp_path / "fitted")).encode(A).shape == (4, 32)
+
+
+def test_a_transform_of_the_caller_stays_beside_the_names_of_datasets():
+    """Prompts by dataset name every row; a transform that a dataset has already still applies."""
+    from munjang.compat.training.trainer import _named
+
+    rows = datasets.Dataset.from_dict({"text": ["a b", "c"]})
+    rows.set_transform(lambda batch: {"text": [text.upper() for text in batch["text"]]})
+    assert _named(rows, "first")[0] == {"text": "A B", "dataset_name": "first"}
+    assert rows[0] == {"text": "A B"}
+
+
+def test_arguments_from_a_command_line():
+    from transformers import HfArgumentParser
+
+    given = ["--prompts", '{"a": "b: "}', "--batch_sampler", "no_duplicates", "--learning_rate_mapping", '{"x": 0.1}']
+    (found,) = HfArgumentParser((compat.SentenceTransformerTrainingArguments,)).parse_args_into_dataclasses(given)
+    assert found.prompts == {"a": "b: "}
+    assert found.batch_sampler.value == "no_duplicates"
+    assert found.learning_rate_mapping == {"x": 0.1}
+
+
+def test_collators_warn_and_resolve_like_theirs(caplog):
+    from sentence_transformers.sentence_transformer.data_collator import SentenceTransformerDataCollator as Theirs
+
+    from munjang.compat.training.collator import SentenceTransformerDataCollator as Ours
+
+    def preprocess(texts, prompt=None, task=None, **options):
+        return {"input_ids": [f"{prompt}{text}" for text in texts], **options}
+
+    rows = [{"positive": "p", "anchor": "a", "label": 1}, {"positive": "q", "anchor": "b", "label": 0}]
+    settings = {"prompts": {"anchor": "x: "}, "router_mapping": {"positive": "document"}, "max_length": {"document": 7}}
+    ours, theirs = Ours(preprocess, **settings)(rows), Theirs(preprocess, **settings)(rows)
+    assert "usually expected at index" in caplog.text
+    assert ours.pop("label").tolist() == theirs.pop("label").tolist()
+    assert ours == theirs

@@ -60,6 +60,12 @@ class Pooling(Module):
     def forward(self, features: Features, **kwargs: Any) -> Features:
         states_BLD = features["token_embeddings"]
         mask = features.get("attention_mask")
+        bounds = features.get("cu_seq_lens_q")
+        if bounds is not None:  # all texts in one row, one behind the other
+            lengths = bounds.diff().tolist()
+            states_BLD = torch.nn.utils.rnn.pad_sequence(states_BLD[0].split(lengths), batch_first=True)
+            mask = torch.arange(max(lengths, default=0)) < torch.tensor(lengths)[:, None]
+            mask = mask.to(states_BLD.device)
         if mask is None or mask.shape[-1] != states_BLD.shape[1]:
             mask = torch.ones(states_BLD.shape[:-1], device=states_BLD.device, dtype=torch.int64)
         skip = None if self.include_prompt else features.get("prompt_length")

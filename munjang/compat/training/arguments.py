@@ -3,7 +3,7 @@
 import json
 import logging
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Union
 
 from transformers import TrainingArguments
 from transformers.training_args import ParallelMode
@@ -21,15 +21,24 @@ class BaseTrainingArguments(TrainingArguments):  # type: ignore[misc]
         *("accelerator_config", "fsdp_config", "deepspeed", "gradient_checkpointing_kwargs", "lr_scheduler_kwargs"),
         *("learning_rate_mapping", "prompts", "router_mapping"),
     ]
-    warmup_steps: Any = field(default=0)
+    warmup_steps: float = field(default=0)
     dataloader_drop_last: bool = field(default=False)
-    prompts: Any = field(default=None, metadata={"help": "prompts: one, or by column, by dataset, or by both"})
-    batch_sampler: Any = field(default=BatchSamplers.BATCH_SAMPLER, metadata={"help": "how rows share a batch"})
-    multi_dataset_batch_sampler: Any = field(
+    # str first: the command line gives these as JSON (HfArgumentParser)
+    prompts: Union[str, None, dict[str, str], dict[str, dict[str, str]]] = field(  # noqa: RUF036, UP007
+        default=None, metadata={"help": "prompts: one, or by column, by dataset, or by both"}
+    )
+    batch_sampler: Union[BatchSamplers, str] = field(  # noqa: UP007
+        default=BatchSamplers.BATCH_SAMPLER, metadata={"help": "how rows share a batch"}
+    )
+    multi_dataset_batch_sampler: Union[MultiDatasetBatchSamplers, str] = field(  # noqa: UP007
         default=MultiDatasetBatchSamplers.PROPORTIONAL, metadata={"help": "how datasets alternate"}
     )
-    router_mapping: Any = field(default_factory=dict, metadata={"help": "routes of columns"})
-    learning_rate_mapping: Any = field(default_factory=dict, metadata={"help": "learning rates by parameter names"})
+    router_mapping: Union[str, None, dict[str, str], dict[str, dict[str, str]]] = field(  # noqa: RUF036, UP007
+        default_factory=dict, metadata={"help": "routes of columns"}
+    )
+    learning_rate_mapping: Union[str, None, dict[str, float]] = field(  # noqa: RUF036, UP007
+        default_factory=dict, metadata={"help": "learning rates by parameter names"}
+    )
     warmup_ratio: float | None = field(default=None, metadata={"help": "share of the run in which the rate rises"})
 
     def __post_init__(self) -> None:

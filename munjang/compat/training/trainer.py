@@ -344,10 +344,13 @@ def _check_features(name: str, dataset: Any) -> None:
 
 
 def _named(dataset: Any, name: str) -> Any:
-    """Return a dataset whose rows say its name."""
+    """Return a dataset whose rows say its name, behind the transform that it has already."""
+    format = getattr(dataset, "format", None) or {}
+    transform = (format.get("format_kwargs") or {}).get("transform") if format.get("type") == "custom" else None
 
     def with_name(batch: dict[str, list[Any]]) -> dict[str, list[Any]]:
-        return {**batch, "dataset_name": [name] * len(next(iter(batch.values())))}
+        batch = transform(batch) if transform else batch
+        return {**batch, "dataset_name": [name] * len(next(iter(batch.values()), []))}
 
     copied = dataset.with_format("python") if hasattr(dataset, "with_format") else dataset
     copied = copied.select(range(len(copied)))
