@@ -63,7 +63,7 @@ def tiles(qkv_T3NK: Tensor, batch: Packed, bias: Bias | None, dropout: float, wi
     from munjang.nn import cuda
 
     by_distance = None if bias is None else bias.by_distance(batch.max_length)
-    return cuda.attend(qkv_T3NK.contiguous(), *batch.bounds, by_distance, window)
+    return cuda.attend(qkv_T3NK.contiguous(), *batch.bounds, batch.max_length, by_distance, window)
 
 
 def tiles_with_gradient(

@@ -11,7 +11,9 @@ from torch import Tensor, nn
 
 LOG2_E = 1.4426950408889634
 NORM_ROWS = 4  # rows of a norm per program
-ATTENTION_TILE = (64, 32, 2)  # queries and keys of a tile, warps: the best of ten on an H200 (docs/log.md, 2026-11-15)
+SUM_ROWS = 16  # tokens of a text that are added up at a time
+# Longest text, and the queries and keys of a tile and its warps: the best of nine on an H200 (docs/log.md, 2026-11-19)
+ATTENTION_TILES = ((64, (32, 16, 1)), (1 << 30, (64, 32, 2)))
 
 
 @triton.jit
@@ -32,9 +34,12 @@ def load_keys(base, begin, key_at, is_key, row: tl.constexpr):
 
 @triton.jit
 def tile(qkv, begin, end, num_tokens, width: tl.constexpr, size: tl.constexpr):
-    """Return head, tokens, columns and pointers of this program, and the first and last token that its texts have."""
-    first = tl.program_id(0) * size
-    head = tl.program_id(1)
+    """Return head, tokens, columns and pointers of this program, and the first and last token that its texts have.
+
+    Heads come first in the order of programs: those that run together read whole rows.
+    """
+    first = tl.program_id(1) * size
+    head = tl.program_id(0)
     column = tl.arange(0, width)
     stop = tl.load(end + tl.minimum(first + size, num_tokens) - 1)
     return head, first + tl.arange(0, size), column, qkv + head * width + column[None, :], tl.load(begin + first), stop
@@ -173,14 +178,33 @@ def _embed_norm(
     tl.store(out + row[:, None].to(tl.int64) * width + at[None, :], value.to(out.dtype.element_ty), mask=is_in)
 
 
+@triton.jit
+def _sum_texts(x, starts, out, width, rows: tl.constexpr, block: tl.constexpr):
+    text = tl.program_id(0)
+    at = tl.arange(0, block)
+    end = tl.load(starts + text + 1)
+    total = tl.zeros([block], tl.float32)
+    for first in range(tl.load(starts + text), end, rows):
+        row = first + tl.arange(0, rows)
+        is_in = (row < end)[:, None] & (at < width)[None, :]
+        value = tl.load(x + row[:, None].to(tl.int64) * width + at[None, :], mask=is_in, other=0.0)
+        total += tl.sum(value.to(tl.float32), 0)
+    tl.store(out + text.to(tl.int64) * width + at, total, mask=at < width)
+
+
 def attend(
-    qkv_T3NK: Tensor, begin_T: Tensor, end_T: Tensor, bias_NR: Tensor | None = None, window: int | None = None
+    qkv_T3NK: Tensor,
+    begin_T: Tensor,
+    end_T: Tensor,
+    max_length: int,
+    bias_NR: Tensor | None = None,
+    window: int | None = None,
 ) -> Tensor:
     """Attend within each text: [T, N, K]. `bias_NR`: by distance (query minus key), from -R//2 to R//2."""
     num_tokens, _, num_heads, width = qkv_T3NK.shape
     out_TNK = torch.empty_like(qkv_T3NK[:, 0])
-    size, step, warps = ATTENTION_TILE
-    _attend[(triton.cdiv(num_tokens, size), num_heads)](
+    size, step, warps = next(tile for longest, tile in ATTENTION_TILES if max_length <= longest)
+    _attend[(num_heads, triton.cdiv(num_tokens, size))](
         *(qkv_T3NK, begin_T, end_T, out_TNK if bias_NR is None else bias_NR, out_TNK, num_tokens),
         *(LOG2_E / width**0.5, window or 0, 0 if bias_NR is None else bias_NR.shape[1] // 2),
         *(num_heads, width, bias_NR is not None, window is not None, size, step),
@@ -220,3 +244,12 @@ def embed_norm(
         *(NORM_ROWS, triton.next_power_of_2(width)),
     )
     return out_TD
+
+
+def sum_texts(tokens_TD: Tensor, starts_B: Tensor) -> Tensor:
+    """Add up the tokens of each text in fp32, in their order: [B, D]."""
+    num_texts, width = len(starts_B) - 1, tokens_TD.shape[1]
+    out_BD = torch.empty(num_texts, width, dtype=torch.float32, device=tokens_TD.device)
+    if num_texts:
+        _sum_texts[(num_texts,)](tokens_TD, starts_B, out_BD, width, SUM_ROWS, triton.next_power_of_2(width))
+    return out_BD

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from munjang.errors import InputError, unknown
+from munjang.nn.norm import is_fused
 from munjang.nn.onnx.graph import Node
 from munjang.text.flat import cumulative
 from munjang.text.packing import Packed
@@ -125,7 +126,12 @@ class PackedTexts(Texts[Tensor]):
             self.lengths_B = torch.from_numpy(np.maximum(batch.lengths - skip, 0)).to(tokens_TD.device)
         else:
             self.lengths_B = batch.starts_B.diff().long()  # already there: no copy to wait for
-        self.tokens_TD = tokens_TD.float()  # bf16 sums drift past a few hundred tokens
+        self.own_TD = tokens_TD
+
+    @cached_property
+    def floats(self) -> Tensor:
+        """Return the tokens in fp32: sums in bf16 drift past a few hundred of them."""
+        return self.own_TD.float()
 
     @property
     def count(self) -> Tensor:
@@ -144,11 +150,15 @@ class PackedTexts(Texts[Tensor]):
         return self._at(self.lengths_B.cumsum(0) - 1)
 
     def highest(self) -> Tensor:
-        highest_BD = torch.segment_reduce(self.tokens_TD, "max", lengths=self.lengths_B, axis=0, unsafe=True)
+        highest_BD = torch.segment_reduce(self.floats, "max", lengths=self.lengths_B, axis=0, unsafe=True)
         return torch.where(self.lengths_B[:, None] > 0, highest_BD, torch.zeros_like(highest_BD))
 
     def total(self, weights: Tensor | None = None) -> Tensor:
-        return self._sum(self.tokens_TD if weights is None else self.tokens_TD * weights[:, None])
+        if weights is None and self.kept_T is None and is_fused(self.own_TD):
+            from munjang.nn import cuda
+
+            return cuda.sum_texts(self.own_TD.contiguous(), self.batch.starts_B)
+        return self._sum(self.floats if weights is None else self.floats * weights[:, None])
 
     def total_weight(self, weights: Tensor) -> Tensor:
         return self._sum(weights[:, None])
@@ -158,9 +168,9 @@ class PackedTexts(Texts[Tensor]):
         return torch.segment_reduce(values_TD, "sum", lengths=self.lengths_B, axis=0, unsafe=True)
 
     def _at(self, places_B: Tensor) -> Tensor:
-        if not len(self.tokens_TD):
-            return self.tokens_TD.new_zeros(len(self.lengths_B), self.tokens_TD.shape[1])
-        tokens_BD = self.tokens_TD[places_B.clamp(0, len(self.tokens_TD) - 1)]
+        if not len(self.own_TD):
+            return self.floats.new_zeros(len(self.lengths_B), self.own_TD.shape[1])
+        tokens_BD = self.own_TD[places_B.clamp(0, len(self.own_TD) - 1)].float()
         return torch.where(self.lengths_B[:, None] > 0, tokens_BD, torch.zeros_like(tokens_BD))
 
 

@@ -41,7 +41,9 @@ def check() -> None:
     by_distance = torch.randn(2, 2 * 149 + 1)
     for bias in (None, by_distance):
         for window in (None, 5):
-            found = cuda.attend(qkv, begin, end, bias, window)
+            found = cuda.attend(qkv, begin, end, 150, bias, window)
+            short = cuda.attend(qkv, begin, end, 1, bias, window)  # by the tile for short texts
+            torch.testing.assert_close(short, found, atol=2e-5, rtol=1e-4)
             start = 0
             for length in lengths.tolist():
                 query, key, value = qkv[start : start + length].permute(1, 2, 0, 3)
@@ -66,6 +68,9 @@ def check() -> None:
             torch.testing.assert_close(found, norm(plain), atol=1e-5, rtol=1e-4)
         found = cuda.embed_norm(ids, places, None, (word, None, None), 0, norm)
         torch.testing.assert_close(found, norm(word(ids)), atol=1e-5, rtol=1e-4)
+    tokens = torch.randn(num_tokens, 40)
+    expected = torch.stack([part.sum(0) for part in tokens.split(lengths.tolist())])
+    torch.testing.assert_close(cuda.sum_texts(tokens, batch.starts_B), expected, atol=1e-4, rtol=1e-4)
     print("checked")
 
 
