@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from munjang.engine import on_device
 from munjang.engine.ahead import items_ahead
+from munjang.engine.distinct import Distinct
 from munjang.engine.on_device import Bench, DevicePairs, DeviceTexts
 from munjang.engine.pack import Batch, cut_window, pack_window
 from munjang.engine.place import Averages, Converted, DeviceRows, HostRows, Place, TokenRows, WindowRows, spread
@@ -102,7 +102,7 @@ class Encoding:
     def is_shared(self) -> bool:
         return self.output == "numpy"
 
-    def units(self, items: list[str] | TokenIds, engine: "Engine") -> Units:
+    def units(self, items: Distinct[str] | TokenIds, engine: "Engine") -> Units:
         vocab_size = engine.network.encoder.vocab_size
         if isinstance(items, TokenIds):
             return ReadyIds(items, vocab_size, engine.tokenizer.max_length)
@@ -160,11 +160,11 @@ class Scoring:
     def window(self) -> int:
         return Pairs.window
 
-    def units(self, items: list[tuple[str, str]], engine: "Engine") -> Units:
+    def units(self, items: Distinct[tuple[str, str]], engine: "Engine") -> Units:
         vocab_size, bench = engine.network.encoder.vocab_size, engine.bench(len(items))
         if bench is not None:
-            return DevicePairs(items, engine.tokenizer, vocab_size, bench)
-        return Pairs(items, engine.tokenizer, vocab_size, engine.executor.num_tokenizers)
+            return DevicePairs(items.all(), engine.tokenizer, vocab_size, bench)
+        return Pairs(items.all(), engine.tokenizer, vocab_size, engine.executor.num_tokenizers)
 
     def forward(self, network: Network) -> Callable[[Packed], Tensor]:
         return network
@@ -208,19 +208,16 @@ class Engine:
         """Compute every distinct item once, on all devices."""
         if isinstance(items, TokenIds):
             return Computed(*self.part(items, call, progress))
-        distinct = list(dict.fromkeys(items))
-        row_of = None
-        if len(distinct) < len(items):
-            rows = {item: row for row, item in enumerate(distinct)}
-            row_of = np.fromiter((rows[item] for item in items), np.int64, len(items))
-        if self.replicas is not None and self.replicas.are_worth(len(distinct), call):
-            with Progress(len(distinct), call.name, progress) as bar:
-                return Computed(*self.replicas.compute(self, distinct, call, bar), row_of)
-        return Computed(*self.part(distinct, call, progress), row_of)
+        distinct = Distinct[Any](items if isinstance(items, list) else list(items))
+        if self.replicas is not None and self.replicas.are_worth(len(items), call):
+            with Progress(len(distinct.all()), call.name, progress) as bar:
+                return Computed(*self.replicas.compute(self, distinct.all(), call, bar), distinct.rows())
+        return Computed(*self.part(distinct, call, progress), distinct.rows())
 
     def part(self, items: Any, call: Call, progress: bool | None = False) -> tuple[Any, Bools]:
         """Compute distinct items on this device alone; return their rows, and which items were too long."""
-        units, forward = call.units(items, self), call.forward(self.network)
+        units = call.units(Distinct.checked(items) if isinstance(items, list) else items, self)
+        forward = call.forward(self.network)
         place, starts = call.place(units, self), units.starts
         jobs = (partial(self._pack, units, start, call.batch_tokens) for start in starts)
         batches = items_ahead(jobs, min(self.executor.num_tokenizers, units.max_ahead) if len(starts) > 1 else 0)
@@ -229,7 +226,7 @@ class Engine:
         with Progress(len(units), call.name, progress) as bar, closing(batches), closing(results):
             for batch, rows in results:
                 bar.advance(place(batch, rows))
-        return place.done(), units.is_cut
+        return place.done(len(units)), units.is_cut[: len(units)]
 
     def _pack(self, units: Units, start: int, batch_tokens: int | None) -> list[Batch]:
         window = units.tokenize(start)

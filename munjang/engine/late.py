@@ -11,6 +11,7 @@ import numpy as np
 from torch import Tensor
 
 from munjang.checkpoint.model import Expansion
+from munjang.engine.distinct import Distinct
 from munjang.engine.engine import Engine
 from munjang.engine.place import Place, TokenRows
 from munjang.engine.tokenize import Texts, Units, Window
@@ -36,7 +37,7 @@ class TokenEncoding:
     def window(self) -> int:
         return Texts.window
 
-    def units(self, items: list[str], engine: Engine) -> Units:
+    def units(self, items: Distinct[str], engine: Engine) -> Units:
         tokenizer, vocab_size = engine.tokenizer.limited(self.max_length), engine.network.encoder.vocab_size
         if self.expansion is None:
             return Texts(items, tokenizer, vocab_size, self.prompt)

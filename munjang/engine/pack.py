@@ -3,7 +3,7 @@
 B units of a batch.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,12 +54,8 @@ def pack_window(
         packed = pack(tokens.ids, tokens.lengths, tokens.types, skip_B, uncounted_id, seen_B)
         return [Batch(window.rows_B, lay_out(packed), len(tokens.ids) > budget.tokens)]
     starts, is_one_of_many = cumulative(tokens.lengths), len(tokens.ids) > budget.tokens
-    if budget.multiple is None:
-        cut = cut_batches(tokens.lengths, budget.tokens)
-    else:
-        cut = cut_evenly(tokens.lengths, budget.tokens, budget.multiple)
     batches = []
-    for chosen in cut:
+    for chosen in _cut(tokens.lengths, budget):
         lengths = tokens.lengths[chosen]
         ids = gather(tokens.ids, starts, chosen, lengths)
         types = None if tokens.types is None else gather(tokens.types, starts, chosen, lengths)
@@ -75,7 +71,7 @@ def cut_window(window: DeviceWindow, budget: Budget) -> list[Batch]:
     skip_B = np.full(len(row.lengths), window.num_skipped) if window.num_skipped else None
     edges = cumulative(row.lengths)
     is_one_of_many = int(edges[-1]) > budget.tokens
-    for chosen in cut_batches(row.lengths, budget.tokens):
+    for chosen in _cut(row.lengths, budget):
         texts = slice(int(chosen[0]), int(chosen[-1]) + 1)
         tokens = slice(int(edges[texts.start]), int(edges[texts.stop]))
         packed = Packed(
@@ -89,3 +85,9 @@ def cut_window(window: DeviceWindow, budget: Budget) -> list[Batch]:
         spot = Spot(row.order_B[texts], window.first_row, len(row.lengths))
         batches.append(Batch(window.first_row + row.rows_B[texts], packed, is_one_of_many, spot))
     return batches
+
+
+def _cut(lengths: Ints, budget: Budget) -> Iterator[Ints]:
+    if budget.multiple is None:
+        return cut_batches(lengths, budget.tokens)
+    return cut_evenly(lengths, budget.tokens, budget.multiple)

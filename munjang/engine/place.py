@@ -26,8 +26,8 @@ class Place(Protocol):
     def __call__(self, batch: Batch, results: Tensor) -> int:
         """Store the results of a batch; return the number of units that had none before."""
 
-    def done(self) -> Any:
-        """Return the rows of all units."""
+    def done(self, num_units: int) -> Any:
+        """Return the rows of all units; there may be fewer than this was made for."""
 
 
 class HostRows:
@@ -48,8 +48,8 @@ class HostRows:
             self.target.index_copy_(0, torch.from_numpy(batch.rows_B), results)
         return len(batch.rows_B)
 
-    def done(self) -> Floats:
-        return finite(self.rows)
+    def done(self, num_units: int) -> Floats:
+        return finite(self.rows[:num_units])
 
 
 class DeviceRows:
@@ -67,10 +67,11 @@ class DeviceRows:
             scatter(self.rows[batch.spot.first_row :], batch.spot, results)
         return len(batch.rows_B)
 
-    def done(self) -> Tensor:
-        if not bool(torch.isfinite(self.rows).all()):
-            raise not_finite(int((~torch.isfinite(self.rows).all(1)).sum()), len(self.rows))
-        return self.rows
+    def done(self, num_units: int) -> Tensor:
+        rows = self.rows[:num_units]
+        if not bool(torch.isfinite(rows).all()):
+            raise not_finite(int((~torch.isfinite(rows).all(1)).sum()), num_units)
+        return rows
 
 
 class WindowRows:
@@ -99,11 +100,11 @@ class WindowRows:
             self.window_BD = None
         return len(batch.rows_B)
 
-    def done(self) -> Floats:
+    def done(self, num_units: int) -> Floats:
         self.copier.done()
         if num_bad := int(self.num_bad):
-            raise not_finite(num_bad, len(self.rows))
-        return self.rows
+            raise not_finite(num_bad, num_units)
+        return self.rows[:num_units]
 
 
 class TokenRows:
@@ -129,8 +130,8 @@ class TokenRows:
             self.rows[row] = finite(vectors_TD.copy())
         return len(batch.rows_B)
 
-    def done(self) -> list[Floats]:
-        return self.rows
+    def done(self, num_units: int) -> list[Floats]:
+        return self.rows[:num_units]
 
 
 class Averages:
@@ -150,7 +151,7 @@ class Averages:
         np.add.at(self.weights, rows, lengths)
         return num_new
 
-    def done(self) -> Floats:
+    def done(self, num_units: int) -> Floats:
         means = self.sums / np.maximum(self.weights, 1)[:, None]
         if self.is_unit:
             means /= np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-12)
@@ -166,8 +167,8 @@ class Converted:
     def __call__(self, batch: Batch, results: Tensor) -> int:
         return self.place(batch, results)
 
-    def done(self) -> Array | Tensor:
-        return self.convert(self.place.done())
+    def done(self, num_units: int) -> Array | Tensor:
+        return self.convert(self.place.done(num_units))
 
 
 def scatter(window_BD: Tensor, spot: Spot, results: Tensor) -> None:

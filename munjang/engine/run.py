@@ -42,7 +42,9 @@ MIN_BATCHES_TO_TUNE = 50  # tuning takes as long as a few batches
 # With fewer multiplications in a single batch threads cost more than they gain (a short text, a small network)
 MIN_MULTIPLICATIONS_FOR_ALL_CORES = 2e8
 MIN_TOKENS_TO_SHARE = 512  # a batch is not cut below this only to keep every core busy
+MAX_SPREAD_SHARE = 1 / 3  # of a batch: so much of it is spread over the batches before it on a GPU
 MAX_READY_BATCHES = 2  # beside those being computed: enough to keep a device busy, few enough to bound memory
+MAX_QUEUED_BATCHES = 8  # launched on a GPU whose results stay there: as much as it computes while a window is tokenized
 
 
 def unchanged(results: Tensor) -> Tensor:
@@ -84,7 +86,7 @@ class Executor:
         # windows are tokenized between the batches that the device computes meanwhile
         self.text_stream = None if self.stream is None else torch.cuda.Stream(device, priority=-1)  # type: ignore[no-untyped-call]
         own = network.encoder.own
-        self.graphs = Graphs(network, own, BUDGETS["cuda"]) if self.stream is not None and own is not None else None
+        self.graphs = Graphs(network, own) if self.stream is not None and own is not None else None
         self.num_multiplied = network.num_multiplied
         self._budget: int | None = None
         self._num_seen = 0
@@ -106,8 +108,11 @@ class Executor:
         best = self._best_tokens(num_tokens) if self.num_sharing == self.num_workers else BUDGETS[self.device.type]
         wanted = min(best, shared) if asked is None else asked
         tokens = wanted if self.limit is None else min(wanted, self.limit)
-        is_strict = asked is not None or self.limit is not None or self.device.type == "cuda"
-        return Budget(tokens, None if is_strict else self.num_sharing)
+        if asked is not None or self.limit is not None:
+            return Budget(tokens)
+        if self.device.type == "cuda" and num_tokens:  # a small batch behind full ones takes as long to launch
+            tokens = -(-num_tokens // max(1, int(num_tokens / best + MAX_SPREAD_SHARE)))
+        return Budget(tokens, self.num_sharing)
 
     def _best_tokens(self, num_tokens: int) -> int:
         """Return the best number of tokens in a batch; measured here once there is enough work."""
@@ -119,8 +124,6 @@ class Executor:
         if self._budget is None and self._num_seen >= MIN_BATCHES_TO_TUNE * usual:
             key = tuning.key_of(encoder, self.device, self.num_workers, tuning.arithmetic_of(self.network))
             self._budget = tuning.find(key, candidates, partial(self._rate, encoder))
-            if self.graphs is not None:
-                self.graphs.budget = self._budget
         return self._budget or usual
 
     def _rate(self, encoder: Encoder, budget: int) -> float:
@@ -160,18 +163,32 @@ class Executor:
     ) -> Generator[tuple[Batch, Tensor], None, None]:
         """Yield every batch with its results, in order, while the next few are computed.
 
-        Results come to the host unless they are to stay on the device.
+        Results come to the host unless they are to stay on the device. A GPU is then only waited for until everything
+        is launched: a thread that makes the next batches meanwhile would take the interpreter for 5 ms at a time.
         """
         waiting: deque[tuple[Batch, Future[Result]]] = deque()
+        queued: deque[torch.cuda.Event] = deque()
+        is_queued = keeps_device and self.stream is not None
+        max_waiting = 0 if is_queued else self.num_workers + MAX_READY_BATCHES
+
+        def next_one() -> tuple[Batch, Tensor]:
+            batch, future = waiting.popleft()
+            result = future.result()
+            if is_queued and result.ready is not None:
+                queued.append(result.ready)
+                if len(queued) > MAX_QUEUED_BATCHES:
+                    queued.popleft().synchronize()
+            return batch, result.wait()
+
         try:
             for batch in batches:
                 check_stopped()
                 waiting.append((batch, self.submit(batch, forward, finish, keeps_device)))
-                if len(waiting) > self.num_workers + MAX_READY_BATCHES:
-                    yield _next(waiting)
+                if len(waiting) > max_waiting:
+                    yield next_one()
             while waiting:
                 check_stopped()
-                yield _next(waiting)
+                yield next_one()
         finally:  # an error or Ctrl-C: drop what has not begun, before threads that may wait behind it are ended
             for _, future in waiting:
                 future.cancel()
@@ -214,7 +231,7 @@ class Executor:
                 if not keeps_device:
                     host = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
                     tensor = host.copy_(tensor, non_blocking=True)
-                elif self.graphs is not None:
+                elif batch.laid_out is not None:
                     tensor = tensor.clone()  # the next replay of the graph overwrites its results
                 ready = torch.cuda.Event()  # type: ignore[no-untyped-call]
                 ready.record(self.stream)
@@ -222,8 +239,7 @@ class Executor:
 
     def _compute(self, batch: Packed, forward: Forward) -> Tensor:
         try:
-            is_laid_out = batch.laid_out is not None or batch.ids_T.is_cuda
-            if is_laid_out and self.graphs is not None and forward is self.network:
+            if batch.laid_out is not None and self.graphs is not None and forward is self.network:
                 return self.graphs(batch, forward)
             return forward(batch.to(self.device))
         except torch.OutOfMemoryError as error:
@@ -239,8 +255,3 @@ class Executor:
             torch.cuda.empty_cache()
         first, second = batch.halves()
         return torch.cat([self._compute(first, forward), self._compute(second, forward)])
-
-
-def _next(waiting: "deque[tuple[Batch, Future[Result]]]") -> tuple[Batch, Tensor]:
-    batch, future = waiting.popleft()
-    return batch, future.result().wait()

@@ -11,9 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from munjang.engine.distinct import Distinct
 from munjang.engine.engine import Engine
 from munjang.engine.pack import Batch
-from munjang.engine.place import Place
+from munjang.engine.place import Place, finite
 from munjang.engine.tokenize import Texts, Units
 from munjang.nn.sparse import strongest
 from munjang.text.packing import Packed
@@ -35,7 +36,7 @@ class SparseEncoding:
     def window(self) -> int:
         return Texts.window
 
-    def units(self, items: list[str], engine: Engine) -> Units:
+    def units(self, items: Distinct[str], engine: Engine) -> Units:
         network = engine.network
         return Texts(
             items, engine.tokenizer, network.encoder.vocab_size, self.prompt, "truncate", network.includes_prompt
@@ -74,9 +75,9 @@ class SparseRows:
             self.rows[row] = entries[start:end, 1].astype(np.int32), entries[start:end, 2].copy()
         return len(batch.rows_B)
 
-    def done(self) -> SparseVectors:
+    def done(self, num_units: int) -> SparseVectors:
         lengths = np.fromiter((len(indices) for indices, _ in self.rows), np.int64, len(self.rows))
         indptr = np.concatenate([[0], np.cumsum(lengths)])
         indices = np.concatenate([np.zeros(0, np.int32), *(indices for indices, _ in self.rows)])
         values = np.concatenate([np.zeros(0, np.float32), *(values for _, values in self.rows)])
-        return SparseVectors(indptr, indices, values, self.dim)
+        return SparseVectors(indptr, indices, finite(values[:, None])[:, 0], self.dim)

@@ -11,6 +11,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from munjang.engine.ahead import ahead
+from munjang.engine.distinct import Distinct
 from munjang.errors import CheckpointError, InputError
 from munjang.text.device import SortedRow
 from munjang.text.flat import cumulative, gather
@@ -43,7 +44,8 @@ class Units(Protocol):
     is_cut: Bools  # which units were too long, as far as they are tokenized
     max_ahead: ClassVar[int]  # threads that tokenize the next windows
 
-    def __len__(self) -> int: ...
+    def __len__(self) -> int:
+        """Return how many there are; the most that there can be, as long as not all are tokenized."""
 
     @property
     def starts(self) -> Sequence[int]:
@@ -57,7 +59,7 @@ class Units(Protocol):
 class PromptedTexts:
     """Single texts, each with the prompt in front of it."""
 
-    texts: list[str]
+    texts: Distinct[str]
     tokenizer: Tokenizer
     vocab_size: int
     prompt: str = ""
@@ -74,7 +76,7 @@ class PromptedTexts:
 
     def prompted(self, start: int, end: int) -> list[str]:
         """Return some of the texts with the prompt."""
-        texts = self.texts[start:end]
+        texts = self.texts.take(start, end)
         return [self.prompt + text for text in texts] if self.prompt else texts
 
     @property
@@ -85,7 +87,8 @@ class PromptedTexts:
     def note_cut(self, start: int, cut_rows: Bools) -> None:
         """Keep which texts of a window were too long, or refuse them."""
         if self.long == "error" and cut_rows.any():
-            first = self.texts[start + int(np.flatnonzero(cut_rows)[0])]
+            row = start + int(np.flatnonzero(cut_rows)[0])
+            [first] = self.texts.take(row, row + 1)
             raise InputError(
                 f"{int(cut_rows.sum())} texts are longer than {self.tokenizer.max_length} tokens, "
                 f"the first being {first!r:.60}."
@@ -99,6 +102,10 @@ class Texts(PromptedTexts):
 
     window: ClassVar[int] = 4096  # enough for even batches, few enough to start soon
     max_ahead: ClassVar[int] = 8
+
+    def __post_init__(self) -> None:
+        self.texts.take(0, len(self.texts))  # several threads take from them
+        super().__post_init__()
 
     @property
     def starts(self) -> Sequence[int]:
@@ -187,11 +194,9 @@ class ReadyIds:
 
 def number_texts(pairs: list[tuple[str, str]]) -> tuple[list[str], Ints]:
     """Return the distinct texts of pairs, and the two of each pair among them [B, 2]."""
-    rows: dict[str, int] = {}
-    for pair in pairs:
-        for text in pair:
-            rows.setdefault(text, len(rows))
-    return list(rows), np.array([[rows[a], rows[b]] for a, b in pairs], np.int64).reshape(-1, 2)
+    texts = Distinct([text for pair in pairs for text in pair])
+    rows = texts.rows()
+    return texts.all(), (np.arange(len(texts)) if rows is None else rows).reshape(-1, 2)
 
 
 def check_ids(ids: Ids, vocab_size: int) -> None:

@@ -33,6 +33,7 @@ def tokenizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     monkeypatch.setattr(on_device, "check_row", noted)
     monkeypatch.setattr(on_device, "MIN_UNITS", 1)
     monkeypatch.setattr(on_device, "WINDOW", 50)
+    monkeypatch.setattr(on_device, "FIRST_WINDOW", 50)
     monkeypatch.setattr(on_device, "DEVICES_THAT_TOKENIZE", ())
     return seen
 
