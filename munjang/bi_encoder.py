@@ -65,8 +65,10 @@ class BiEncoder(TextEncoder):
     ) -> "BiEncoder":
         """Load a model from a folder, by a Hub name or the name of a bundled one; none: the Korean-English model.
 
-        `dtype` None: float32 on a CPU, bfloat16 on a GPU that has it. `pooling` replaces the folder's own: one mode of
-        cls, mean, max, mean_sqrt_len_tokens, weightedmean, lasttoken, or several put side by side.
+        `dtype` None: float32 on a CPU, float16 on a GPU that has bfloat16 too (bfloat16 for networks that transformers
+        computes). A model whose numbers are too large for float16 goes over to bfloat16, with an OverflowWarning.
+        `pooling` replaces the folder's own: one mode of cls, mean, max, mean_sqrt_len_tokens, weightedmean, lasttoken,
+        or several put side by side.
 
         `device` may be a list, ["cuda:0", "cuda:1"]: `encode` shares many texts among a process for each (tested with
         processes on a CPU, not measured on several GPUs). TokenIds, output="torch" and output="tokens" are computed on

@@ -5,6 +5,7 @@ MunjangError                 Base of every error that Munjang raises on purpose
 │   ├── UnknownArgument      A function has no argument of that name (also TypeError)
 │   └── TooManyPairs         More pairs reach the threshold than can be held; in munjang.tasks
 ├── CheckpointError          A model folder can't be read or written
+│   ├── NotFinite            A model computes values that are not numbers
 │   └── UnsupportedModel     A model folder holds an architecture, module or activation that we don't compute
 ├── MissingExtra             An optional package is needed for this (also ImportError)
 ├── NotCovered               A feature of sentence-transformers that munjang.compat does not have; in munjang.compat
@@ -39,6 +40,10 @@ class CheckpointError(MunjangError):
     """A model folder can't be read or written."""
 
 
+class NotFinite(CheckpointError):
+    """A model computes values that are not numbers."""
+
+
 class UnsupportedModel(CheckpointError):
     """A model folder holds an architecture, module or activation that we don't compute."""
 
@@ -68,3 +73,7 @@ def closest(given: object, choices: Sequence[str]) -> str:
 
 class TruncationWarning(UserWarning):
     """Some texts were longer than the model's max_length and were cut."""
+
+
+class OverflowWarning(UserWarning):
+    """A model computes numbers that are too large for float16, and goes over to bfloat16."""

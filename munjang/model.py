@@ -3,6 +3,7 @@
 import os
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -11,7 +12,7 @@ import torch
 
 from munjang import checkpoint
 from munjang.display import table
-from munjang.engine.devices import DTYPES, Devices, names_of, place_model
+from munjang.engine.devices import DTYPES, Devices, gpu_dtype, names_of, place_model
 from munjang.engine.engine import Engine
 from munjang.engine.replicas import Replicas
 from munjang.engine.run import Executor
@@ -58,13 +59,25 @@ class LoadedModel:
         path = checkpoint.default(cls.kind) if path is None else path
         folder = checkpoint.resolve(path, cls.hub)
         devices, bound_dtype = place_model(folder, device, dtype)
-        with Replicas(_engine_at, devices, (cls, os.path.abspath(folder), bound_dtype, threads, *options)) as replicas:
-            model = run_in_thread(lambda: cls(cls._read(folder, *options), devices[0], DTYPES[bound_dtype], threads))
+        is_mixed = len({place.type for place in devices}) > 1
+        there = (cls, os.path.abspath(folder), bound_dtype if is_mixed else dtype, threads, *options)
+
+        is_default = dtype is None and bound_dtype == "float16"
+        with Replicas(_engine_at, devices, there) as replicas:
+            wanted = None if is_default else DTYPES[bound_dtype]
+            model = run_in_thread(lambda: cls._made(cls._read(folder, *options), devices[0], wanted, threads))
         model._engine.replicas = replicas
         # a folder by its full name: whoever unpickles it may stand elsewhere
         where_from = os.path.abspath(path) if os.path.isdir(path) else os.fspath(path)
         model._options = (where_from, names_of(device), dtype, threads, *options)
         return model
+
+    @classmethod
+    def _made(
+        cls, model: checkpoint.Model, device: torch.device, dtype: torch.dtype | None, threads: int | None
+    ) -> Self:
+        """Place a model; `dtype` None: the one in which a GPU computes its network by default."""
+        return cls(model, device, gpu_dtype(model.network) if dtype is None else dtype, threads)
 
     def __reduce__(self) -> tuple[Callable[..., Self], tuple[Any, ...], dict[str, Any]]:
         if self._options is None:
@@ -109,7 +122,22 @@ class LoadedModel:
     @cached_property
     def fingerprint(self) -> str:
         """A hash of everything that changes the results: weights, modules and tokenizer."""
-        return run_in_thread(lambda: checkpoint.fingerprint(self.model))
+        return run_in_thread(self._fingerprint)
+
+    def _fingerprint(self) -> str:
+        if self.dtype != torch.float16 or self._options is None:
+            return checkpoint.fingerprint(self.model)
+        # hashed in bfloat16, to which weights that went through float16 are rounded otherwise: they are read again
+        path, _, _, _, *options = self._options
+        network = self._read(checkpoint.resolve(path, self.hub), *options).network
+        return checkpoint.fingerprint(replace(self.model, network=network))
+
+    def _forget(self) -> None:
+        """Forget what was true of the weights before."""
+        self.__dict__.pop("fingerprint", None)
+        self.model.ranges = None  # of the vectors before
+        self._engine.wider = None
+        self._options = None  # what is on disk there is another model now
 
     def save(self, folder: PathLike, format: str | None = None) -> None:
         """Write a folder that sentence-transformers loads too.

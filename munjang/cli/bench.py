@@ -20,7 +20,8 @@ from munjang.errors import InputError, MunjangError, TruncationWarning, unknown
 if TYPE_CHECKING:  # torch stays out of --help
     from munjang.bi_encoder import BiEncoder
 
-DTYPES = ("float32", "bfloat16", "int8")  # float16 only if asked for: it takes minutes on a CPU
+DTYPES = ("float32", "bfloat16", "int8")
+GPU_DTYPES = ("float32", "float16", "bfloat16")  # on a CPU float16 takes minutes: only if asked for
 WORDS = (
     "the old radio played softly while seventeen engineers measured how fast light travels through glass and water",
     "nobody wanted to eat cold soup in winter but every kitchen of the town was closed and restaurants too",
@@ -52,7 +53,9 @@ class Options:
     count: int = option("number of texts", default=1000)
     rounds: int = option("number of measurements per dtype", default=3)
     dtypes: tuple[str, ...] = option(
-        f"dtypes to measure (default: those of {', '.join(DTYPES)} that work here)", default=(), metavar="DTYPE"
+        f"dtypes to measure (default: those of {', '.join(DTYPES)} that work here, and float16 on a GPU)",
+        default=(),
+        metavar="DTYPE",
     )
     padded: bool = option("also encode in padded batches of 32, as others do, to see what padding costs", default=False)
     device: str | None = option("cpu, cuda, cuda:1, mps (default: the best available)", default=None)
@@ -149,10 +152,11 @@ def _padded(model: "BiEncoder", texts: list[str], rounds: int) -> dict[str, Any]
 def _models(options: Options) -> tuple[dict[str, "BiEncoder"], dict[str, str]]:
     """Load the model in every dtype that works here; return also why the others don't."""
     from munjang.bi_encoder import BiEncoder  # torch comes with it: not for --help
+    from munjang.engine.devices import pick_device
 
     models: dict[str, BiEncoder] = {}
     skipped: dict[str, str] = {}
-    for dtype in options.dtypes or DTYPES:
+    for dtype in options.dtypes or (GPU_DTYPES if pick_device(options.device).type == "cuda" else DTYPES):
         try:
             models[dtype] = BiEncoder.load(options.model, options.device, dtype, options.threads)
             _encode(models[dtype], [SENTENCE])

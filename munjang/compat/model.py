@@ -93,7 +93,7 @@ class Model(Saving, nn.Sequential, Generic[Facade]):
         if self._is_stale or self._ready != state:
             facade.network.to_compute(facade.device, facade.dtype)
             if self._ready != state:  # other weights than those in the folder
-                self._forget(facade)
+                facade._forget()
             self._ready, self._is_stale = state, False
         return facade
 
@@ -130,13 +130,6 @@ class Model(Saving, nn.Sequential, Generic[Facade]):
         object.__setattr__(self, "_facade", made)
         self._ready = self._state()
         return made
-
-    @staticmethod
-    def _forget(facade: BiEncoder | CrossEncoder) -> None:
-        """Forget what was true of the weights before."""
-        facade.__dict__.pop("fingerprint", None)
-        facade.model.ranges = None
-        facade._options = None
 
     def train(self, mode: bool = True) -> Self:
         """Switch dropout on or off; the weights are made ready for inference again at the next call."""

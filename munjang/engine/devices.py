@@ -7,6 +7,7 @@ import torch
 
 from munjang.checkpoint import compute_options, stated_dtype
 from munjang.errors import InputError, unknown
+from munjang.nn.base import Network
 from munjang.nn.cpu import can_pack
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16, "int8": torch.int8}
@@ -32,16 +33,25 @@ def pick_device(device: str | torch.device | None) -> torch.device:
     return picked
 
 
-def pick_dtype(dtype: str | None, device: torch.device) -> torch.dtype:
-    """Return the dtype asked for; by default bfloat16 on a GPU that has it, else float32."""
+def pick_dtype(dtype: str | None, device: torch.device, network: Network | None = None) -> torch.dtype:
+    """Return the dtype asked for; by default the best one for a network of ours, or for the one given."""
     if dtype is None:
         has_bf16 = device.type == "cuda" and torch.cuda.is_bf16_supported()
-        return torch.bfloat16 if has_bf16 else torch.float32
+        return gpu_dtype(network) if has_bf16 else torch.float32
     if dtype not in DTYPES:
         raise unknown("dtype", dtype, DTYPES)
     if dtype == "int8" and device.type != "cpu":
-        raise InputError(f"dtype='int8' is for a CPU, not {device.type}; leave it out (bfloat16 on a GPU that has it).")
+        raise InputError(f"dtype='int8' is for a CPU, not {device.type}; leave it out (float16 on a GPU).")
     return DTYPES[dtype]
+
+
+def gpu_dtype(network: Network | None = None) -> torch.dtype:
+    """Return the dtype in which a GPU computes a network by default.
+
+    float16 is faster than bfloat16 and nearer to float32; where its range is too small, the engine notices and goes
+    over to bfloat16. Networks of transformers begin there: some cut off what is too large for float16 unnoticed.
+    """
+    return torch.float16 if network is None or network.encoder.own is not None else torch.bfloat16
 
 
 def place_model(folder: Path, device: Devices, dtype: str | None) -> tuple[list[torch.device], str]:

@@ -7,6 +7,8 @@ devices), graphs.py (CUDA graphs), tuning.py (the size of a batch).
 D columns of a row.
 """
 
+import copy
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -26,7 +28,7 @@ from munjang.engine.place import Averages, Converted, DeviceRows, HostRows, Plac
 from munjang.engine.replicas import Replicas
 from munjang.engine.run import Executor
 from munjang.engine.tokenize import DeviceWindow, Pairs, ReadyIds, Texts, Units
-from munjang.errors import InputError, unknown
+from munjang.errors import InputError, NotFinite, OverflowWarning, unknown
 from munjang.nn.base import Network, VectorNetwork
 from munjang.progress import Progress
 from munjang.text.packing import Packed
@@ -203,6 +205,7 @@ class Engine:
     tokenizer: Tokenizer
     executor: Executor
     replicas: Replicas | None = None  # the same model on more devices
+    wider: "Engine | None" = None  # the same network in bfloat16, once float16 was too small for it
 
     def compute(self, items: Sequence[Any] | TokenIds, call: Call, progress: bool | None = None) -> Computed:
         """Compute every distinct item once, on all devices."""
@@ -215,7 +218,32 @@ class Engine:
         return Computed(*self.part(distinct, call, progress), distinct.rows())
 
     def part(self, items: Any, call: Call, progress: bool | None = False) -> tuple[Any, Bools]:
-        """Compute distinct items on this device alone; return their rows, and which items were too long."""
+        """Compute distinct items on this device alone; return their rows, and which items were too long.
+
+        Where float16 is too small for an activation, its text has no finite numbers in the end: then everything is
+        computed again in bfloat16, this time and from then on.
+        """
+        if self.wider is not None:
+            return self.wider.part(items, call, progress)
+        try:
+            return self._part(items, call, progress)
+        except NotFinite:
+            if next(self.network.encoder.parameters()).dtype != torch.float16:
+                raise
+        network, executor = copy.deepcopy(self.network), self.executor
+        network.to_compute(executor.device, torch.bfloat16)
+        wider = Engine(network, self.tokenizer, Executor(network, executor.device, executor.threads))
+        computed = wider._part(items, call, progress)  # raises the error again if it is due to weights or training
+        self.wider = wider
+        warnings.warn(
+            "This model computes numbers that are too large for float16, and goes over to bfloat16; loaded with "
+            "dtype='bfloat16' it begins there.",
+            OverflowWarning,
+            stacklevel=5,
+        )
+        return computed
+
+    def _part(self, items: Any, call: Call, progress: bool | None) -> tuple[Any, Bools]:
         units = call.units(Distinct.checked(items) if isinstance(items, list) else items, self)
         forward = call.forward(self.network)
         place, starts = call.place(units, self), units.starts

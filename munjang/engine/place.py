@@ -12,7 +12,7 @@ from torch import Tensor
 
 from munjang.engine.copying import Copier
 from munjang.engine.pack import Batch, Spot
-from munjang.errors import CheckpointError
+from munjang.errors import NotFinite
 from munjang.text.flat import cumulative
 from munjang.types import Array, Floats, Ints
 from munjang.vectors.sparse import SparseVectors
@@ -178,9 +178,9 @@ def scatter(window_BD: Tensor, spot: Spot, results: Tensor) -> None:
     window_BD.index_copy_(0, spot.order_B, results)
 
 
-def not_finite(num_bad: int, num_rows: int) -> CheckpointError:
+def not_finite(num_bad: int, num_rows: int) -> NotFinite:
     """Return the error for a model that computed values that are not numbers."""
-    return CheckpointError(
+    return NotFinite(
         f"The model gives NaN or infinite values for {num_bad:,} of {num_rows:,} rows: its weights are too large for "
         "its dtype, its file is damaged, or its training diverged. Try dtype='float32'."
     )

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 from munjang.bi_encoder import BiEncoder
 from munjang.data.locks import locked
+from munjang.engine.devices import gpu_dtype
 from munjang.errors import InputError, MunjangError
 from munjang.progress import Progress
 from munjang.scale.addresses import TEMPORARY_SUFFIX, inside, make_folder, read_bytes, remove, shown, sizes_in, writing
@@ -69,7 +70,7 @@ def prepared(job: Job) -> tuple[Job, dict[str, Any], int]:
     device, dtype = ("cpu", None) if is_gpu else (job.device, job.dtype)
     model = BiEncoder.load(job.model, device, dtype, job.threads)  # fails now if the model rejects a setting
     dimension = int(encode_texts(model, job, []).shape[1])
-    dtype = job.dtype or ("bfloat16" if is_gpu else str(model.dtype).removeprefix("torch."))
+    dtype = job.dtype or str(gpu_dtype(model.network) if is_gpu else model.dtype).removeprefix("torch.")
     job = replace(job, dtype=dtype, fingerprint=model.fingerprint, id_kind=id_kind_of(job.files, job.choice))
     known = settings(job, sizes_of(job.files))
     return replace(job, key=key_of(known)), known, dimension

@@ -135,7 +135,7 @@ class Trainee:
         network = _merged(network).requires_grad_(False)
         tokenizer, config = copy.copy(self.model.tokenizer), _config(self.model)
         model = replace(self.model.model, network=network, tokenizer=tokenizer, config=config, ranges=None)
-        made = type(self.model)(model, self.device, pick_dtype(dtype, self.device))
+        made = type(self.model)(model, self.device, pick_dtype(dtype, self.device, network))
         for name in set(self.model.settings) - {"max_length", "ranges"}:  # of the tokenizer, and of the weights before
             setattr(made, name, getattr(self.model, name))
         made.prompts, made.default_prompt_name = dict(self.prompts.prompts), self.prompts.default_name
@@ -153,10 +153,8 @@ class Trainee:
             cast(nn.Module, model.network).load_state_dict(trained.state_dict())
         model.network.to_compute(model.device, model.dtype)
         model.prompts, model.default_prompt_name = dict(self.prompts.prompts), self.prompts.default_name
-        model.__dict__.pop("fingerprint", None)  # of the weights before
-        model.model.ranges = None  # of the vectors before
         model.model.config = _config(model)
-        model._options = None  # what is on disk there is another model now
+        model._forget()
 
 
 def _config(model: Holder) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Texts and pairs that are tokenized on the device, here on a CPU: the results of the host's way."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +12,7 @@ from munjang import BiEncoder, CrossEncoder
 from munjang.engine import on_device
 from munjang.errors import CheckpointError, InputError, TruncationWarning
 from munjang.text.device import SortedRow
+from munjang.text.lookup.device import Bodies, DeviceLookup
 from tests.texts import HOSTILE, hostile, mixed
 
 TEXTS = [*mixed(60, longest=25), *HOSTILE[:25], *hostile(60), "one", "하나", "one"]
@@ -94,6 +95,22 @@ def test_predict(tmp_path: Path, tiny_bert: Path, tokenizes: list[int], monkeypa
     found = scorer.rank_many(queries, documents)
     for one, other in zip(found, hits, strict=True):
         assert [hit.score for hit in one] == pytest.approx([hit.score for hit in other], abs=TOLERANCE)
+
+
+def test_ranking_tokenizes_every_text_once(
+    tiny_bert: Path, tokenizes: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turn_on(monkeypatch)
+    scorer, given, look_up = CrossEncoder.create(tiny_bert, device="cpu"), list[str](), DeviceLookup.__call__
+
+    def noted(self: DeviceLookup, texts: Sequence[str]) -> Bodies:
+        given.extend(texts)
+        return look_up(self, texts)
+
+    monkeypatch.setattr(DeviceLookup, "__call__", noted)
+    queries, documents = ["one", "two", "one"], [["a", "b", "one"], ["b", "c"], ["a", "c", "c"]]
+    scorer.rank_many(queries, documents)
+    assert sorted(given) == ["a", "b", "c", "one", "two"]
 
 
 def test_texts_that_are_too_long(tiny_bert: Path, tokenizes: list[int], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -273,7 +273,7 @@ def test_what_a_device_computes_in_belongs_to_the_job(tmp_path: Path, tiny_bert:
     path = lines(tmp_path / "a.txt")
     manifest = encode(job(tiny_bert, tmp_path / "out", path, device="cpu"))
     assert manifest.settings["dtype"] == "float32"
-    with pytest.raises(InputError, match="dtype was 'float32', is now 'bfloat16'"):
+    with pytest.raises(InputError, match="dtype was 'float32', is now 'float16'"):
         encode(job(tiny_bert, tmp_path / "out", path, device="cuda"))
     same = prepared(job(tiny_bert, tmp_path / "out", path, device="cuda", dtype="float32"))[0]
     assert (same.key, same.dtype) == (manifest.key, "float32")
