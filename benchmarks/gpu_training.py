@@ -68,7 +68,7 @@ class Ours:
         self.losses: list[float] = []
         self.loop.on_log = lambda line: self.losses.append(line["loss"])
         self.order = [draw.rows for draw, _ in zip(draws(self.prepared, config), range(num_updates), strict=False)]
-        self.stream = self.loop._work(num_updates)
+        self.stream = self.loop._split_batches(num_updates)
 
     def step(self) -> None:
         self.loop._update([next(self.stream)])
@@ -173,6 +173,7 @@ def main() -> None:
     parser.add_argument("--curve", type=int, default=100, help="updates of the loss curves")
     parser.add_argument("--curve-model", type=Path, help="BERT folder that the loss curves begin from")
     parser.add_argument("--curve-pairs", type=Path, help="table whose first two texts are a pair")
+    parser.add_argument("--dtypes", nargs="+", default=["bfloat16", "float32"], choices=["bfloat16", "float32"])
     parser.add_argument("--layers", type=int, default=12)
     parser.add_argument("--memory", type=int, nargs="*", default=[], help="batch sizes whose peak memory is measured")
     options = parser.parse_args()
@@ -183,17 +184,18 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         folder = make_base(options.model, Path(scratch) / "base", options.layers)
         total = WARM + options.steps
-        for name, settings in (("bfloat16", {"dtype": "bfloat16"}), ("float32", {"dtype": "float32"})):
+        for name in options.dtypes:
+            settings = {"dtype": name}
             ours = Ours(folder, pairs, options.batch, total, **settings)
             record[f"ours {name}"] = rate(ours, options.batch, options.steps)
             print(name, "ours", record[f"ours {name}"], flush=True)
             order = ours.order
             del ours
-        for name in ("bfloat16", "float32"):
+        for name in options.dtypes:
             record[f"sentence-transformers {name}"] = apart(their_rate, folder, pairs, order, name, options)
             print(name, "theirs", record[f"sentence-transformers {name}"], flush=True)
         record["times"] = record["ours bfloat16"]["pairs_per_s"] / max(
-            record[f"sentence-transformers {name}"]["pairs_per_s"] for name in ("bfloat16", "float32")
+            record[f"sentence-transformers {name}"]["pairs_per_s"] for name in options.dtypes
         )
         print("times the better of theirs:", round(record["times"], 2), flush=True)
         record["memory"] = memory(folder, pairs, options.memory)
