@@ -20,8 +20,8 @@ from munjang.text.terms import query_terms
 from munjang.types import Array, Floats
 from munjang.vectors.sparse import SparseVectors
 
-MIN_WORD_WEIGHT, MAX_WORD_WEIGHT = 0.1, 0.5
-NUM_TERMS_FOR_ALL = 30  # words that carry meaning, at which words would count alone
+MIN_WORD_WEIGHT, MIN_WORD_WEIGHT_KOREAN, MAX_WORD_WEIGHT = 0.1, 0.4, 0.6
+NUM_TERMS_FOR_ALL = 30  # terms of a query at which words would count alone
 MAX_EXACT_TOKEN_ROWS = 10_000  # of more, only what the other ways found is scored by its tokens: MaxSim reads them all
 
 
@@ -99,14 +99,13 @@ def _no_words(store: Store) -> str | None:
 
 
 def weight_of_words(query: str) -> float:
-    """Return the weight of words against vectors: half for Korean, whose words are morphemes; else by their number.
+    """Return the weight of words against vectors: the more of them a query has, the more they count.
 
-    A few English words say less to BM25 than to vectors, many as much. Chosen on development halves of nine sets
-    (docs/log.md).
+    A few English words say less to BM25 than to vectors; Korean ones, found by morphemes and pairs of syllables, say
+    as much. Chosen on the development halves of nine sets (docs/log.md).
     """
-    if has_hangul(query):
-        return MAX_WORD_WEIGHT
-    return min(max(MIN_WORD_WEIGHT, len(query_terms(query)) / NUM_TERMS_FOR_ALL), MAX_WORD_WEIGHT)
+    lowest = MIN_WORD_WEIGHT_KOREAN if has_hangul(query) else MIN_WORD_WEIGHT
+    return min(max(lowest, len(query_terms(query)) / NUM_TERMS_FOR_ALL), MAX_WORD_WEIGHT)
 
 
 def _no_sparse(store: Store) -> str | None:
