@@ -29,7 +29,8 @@ from munjang.bi_encoder import BiEncoder
 from munjang.data.examples import Examples
 from munjang.data.reading import read_examples
 from munjang.training.config import TrainConfig
-from munjang.training.datasets import Dataset, draws, prepare
+from munjang.training.datasets import Dataset, prepare
+from munjang.training.draws import draws
 from munjang.training.loop import Loop
 from munjang.training.process_group import ProcessGroup
 from munjang.training.trainee import Trainee

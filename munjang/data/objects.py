@@ -1,6 +1,7 @@
-"""Read the rows of objects that people hold: DataFrames, Arrow tables, datasets, lists of tuples or of dicts."""
+"""Read the rows of objects that people hold: DataFrames, datasets, lists of tuples or of dicts, and generators."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, TypeAlias
 
 from munjang.data.labels import NO_AGREEMENT
@@ -11,6 +12,7 @@ BATCH_ROWS = 4096
 # What a tuple's fields are called: two texts, or two and a number, or more texts
 PAIR = ("sentence1", "sentence2")
 Held: TypeAlias = Any  # a table with named columns, or a list of rows
+Stream: TypeAlias = Callable[[], Iterable[Any]] | Iterable[Any]  # rows that come one after the other
 
 
 def is_held(source: object) -> bool:
@@ -20,12 +22,40 @@ def is_held(source: object) -> bool:
     return hasattr(source, "column_names") or hasattr(source, "columns")
 
 
+def is_stream(source: object) -> bool:
+    """Tell whether rows come one after the other: from a function, a generator, an iterable without a length.
+
+    >>> is_stream(lambda: [("a", "b")]), is_stream([("a", "b")])
+    (True, False)
+    """
+    is_sized = hasattr(source, "__len__") or isinstance(source, (str, bytes)) or hasattr(source, "__fspath__")
+    return callable(source) or (isinstance(source, Iterable) and not is_sized)
+
+
+def is_read_once(source: Stream) -> bool:
+    """Tell whether rows are gone once they are read, as those of a generator are."""
+    return isinstance(source, Iterator)
+
+
+def stream_rows(source: Stream, choose: Choose) -> Iterator[Row]:
+    """Yield the chosen columns of rows that come one after the other: tuples or dicts."""
+    rows = iter(source() if callable(source) else source)
+    first = next(rows, None)
+    if first is None:
+        raise InputError(
+            f"{name_held(source)} yields no rows"
+            + ("; it was read before: give the function that makes it" if is_read_once(source) else "")
+        )
+    if not isinstance(first, (Mapping, tuple, list)):
+        raise InputError(f"{name_held(source)} yields {type(first).__name__}; rows are tuples or dicts")
+    read = _dicts if isinstance(first, Mapping) else _tuples
+    return read(first, chain([first], rows), choose)
+
+
 def held_rows(source: Held, choose: Choose) -> Iterator[Row]:
     """Yield the chosen columns of an object."""
     if isinstance(source, Sequence):
-        if isinstance(source[0], Mapping):
-            return _dicts(source, choose)
-        return _tuples(source, choose)
+        return (_dicts if isinstance(source[0], Mapping) else _tuples)(source[0], source, choose)
     if hasattr(source, "features") and hasattr(source, "select_columns"):
         return dataset_rows(source, choose)
     return _columns(source, choose)
@@ -37,6 +67,8 @@ def name_held(source: Held) -> str:
     >>> name_held([("a", "b")])
     'list of 1 rows'
     """
+    if is_stream(source):
+        return f"rows of {getattr(source, '__name__', type(source).__name__)}"
     return f"{type(source).__name__} of {len(source):,} rows"
 
 
@@ -55,15 +87,15 @@ def dataset_rows(rows: Any, choose: Choose) -> Iterator[Row]:
             where += 1
 
 
-def _dicts(rows: Sequence[Mapping[str, object]], choose: Choose) -> Iterator[Row]:
-    names = choose(list(rows[0]))
+def _dicts(first: Mapping[str, object], rows: Iterable[Any], choose: Choose) -> Iterator[Row]:
+    names = choose(list(first))
     for where, row in enumerate(rows):
         is_dict = isinstance(row, Mapping)
         yield where, json_values(dict(row), names) if is_dict else Broken(f"a {type(row).__name__}, not a dict")
 
 
-def _tuples(rows: Sequence[Sequence[object]], choose: Choose) -> Iterator[Row]:
-    columns = _names(rows[0])
+def _tuples(first: Sequence[object], rows: Iterable[Any], choose: Choose) -> Iterator[Row]:
+    columns = _names(first)
     places = [columns.index(name) for name in choose(columns)]
     for where, row in enumerate(rows):
         if not isinstance(row, (tuple, list)) or len(row) != len(columns):

@@ -2,10 +2,11 @@
 
 import unicodedata
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from munjang.data.columns import SPLIT_COLUMNS, choose_label, choose_scores, choose_texts, counted, found
 from munjang.data.examples import Examples
@@ -23,13 +24,16 @@ TARGETS = ("labels", "scores")
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns that the caller asked for."""
+    """The columns that the caller asked for, and how their values are read."""
 
     texts: Sequence[str] | None
     label: str | None
     score: str | Sequence[str] | None
     target: str | None
     num_texts: tuple[int, int | None]
+    labels: Sequence[str] | None = None
+    score_range: tuple[float, float] | None = None
+    max_rows: int | None = None
     split: str | None = None
 
 
@@ -84,43 +88,108 @@ def read_examples(
 
     `read_examples("snli-train.tsv.xz", target="labels").label_names` is `('contradiction', 'entailment', 'neutral')`.
     """
-    if target is not None and target not in TARGETS:
-        raise unknown("target", target, TARGETS)
-    if max_rows is not None and max_rows < 1:
-        raise InputError(f"max_rows has to be at least 1, not {max_rows}")
-    if texts is not None:
-        texts = [texts] if isinstance(texts, str) else list(texts)
-        if not num_texts[0] <= len(texts) <= (num_texts[1] or len(texts)) or len(set(texts)) < len(texts):
-            raise InputError(f"texts names {', '.join(texts)}; {counted(num_texts)} different columns are wanted")
-    found_tables = tables(source, format, split)
-    name = name_of(found_tables)
-    rows = _gather(found_tables, Columns(texts, label, score, target, num_texts, split), max_rows)
-    if not rows.values:
-        raise InputError(f"{name} has no rows")
-    notes = list(dict.fromkeys(note for table in found_tables for note in table.notes))
-    notes += [f"columns not used: {', '.join(rows.unused)}"] if rows.unused else []
-    notes += _keep_split(name, rows, split, max_rows)
-    shapes = [table.shape for table in found_tables]
-    if all(shape is not None and shape.drops_blank for shape in shapes):
-        notes += _drop_blank(rows)
-    if score_range is None and rows.scores:
-        ranges = {None if shape is None else shape.score_range for shape in shapes}
-        score_range = ranges.pop() if len(ranges) == 1 else None
-    columns = _check_texts(rows)
-    classes = Classes(np.zeros(0, np.int64), ())
-    if rows.label:
-        classes = number_classes(rows.column(len(rows.texts)), labels, rows.problems)
-        notes += classes.notes
-    scores = _read_scores(name, rows, not isinstance(score, (str, type(None))), score_range, notes)
-    _raise_problems(name, found_tables, rows, classes.dropped)
-    numbers = classes.numbers if rows.label else None
-    examples = Examples(name, columns, tuple(rows.texts), numbers, classes.names, scores, tuple(notes))
-    if not classes.dropped:
-        return examples
-    kept = [row for row in range(len(examples)) if row not in classes.dropped]
-    if not kept:
-        raise InputError(f"{name} has no rows but those labelled '-'")
-    return examples.take(kept)
+    wanted = Columns(texts, label, score, target, num_texts, labels, score_range, max_rows, split)
+    reader = Reader.of(source, wanted, format)
+    (rows,) = reader.blocks(None)
+    return reader.examples(rows)
+
+
+@dataclass(frozen=True)
+class Reader:
+    """The tables of a source, and what is read of them: at once, or so many rows at a time."""
+
+    tables: list[Table]
+    wanted: Columns
+
+    @classmethod
+    def of(cls, source: Sources, wanted: Columns, format: str | None = None) -> "Reader":
+        """Check the options, and find the tables."""
+        if wanted.target is not None and wanted.target not in TARGETS:
+            raise unknown("target", wanted.target, TARGETS)
+        if wanted.max_rows is not None and wanted.max_rows < 1:
+            raise InputError(f"max_rows has to be at least 1, not {wanted.max_rows}")
+        if wanted.texts is not None:
+            names = [wanted.texts] if isinstance(wanted.texts, str) else list(wanted.texts)
+            least, most = wanted.num_texts
+            if not least <= len(names) <= (most or len(names)) or len(set(names)) < len(names):
+                are_wanted = f"{counted(wanted.num_texts)} different columns are wanted"
+                raise InputError(f"texts names {', '.join(names)}; {are_wanted}")
+            wanted = replace(wanted, texts=names)
+        return cls(tables(source, format, wanted.split), wanted)
+
+    @property
+    def name(self) -> str:
+        """Return what errors and reports call the tables."""
+        return name_of(self.tables)
+
+    @property
+    def score_range(self) -> tuple[float, float] | None:
+        """Return the range that is declared, or that of a published dataset; None: by the values."""
+        if self.wanted.score_range is not None:
+            return self.wanted.score_range
+        ranges = {None if table.shape is None else table.shape.score_range for table in self.tables}
+        return ranges.pop() if len(ranges) == 1 else None
+
+    def blocks(self, num_rows: int | None, first: int = 0) -> Iterator[Rows]:
+        """Yield all rows, `num_rows` at a time (None: at once), from the block `first` on."""
+        named, rows, number, seen = Rows(), Rows(), 0, 0
+        for place, table in enumerate(self.tables):
+
+            def choose(columns: list[str], name: str = table.name) -> list[str]:
+                if not named.names:
+                    _choose(name, self.wanted, columns, named)
+                return found(name, named.names, columns)
+
+            rows.starts.append(len(rows.values))
+            for where, values in table.read(choose):
+                # of a whole table, the rows of a split are chosen first
+                if seen == self.wanted.max_rows and (num_rows is not None or not named.split):
+                    break
+                if len(rows.values) == num_rows:
+                    if number >= first:
+                        yield _under(named, rows)
+                    number, rows = number + 1, Rows(starts=[0] * (place + 1))
+                if isinstance(values, Broken):
+                    rows.problems[len(rows.values)] = values.reason
+                    values = []
+                rows.values.append(values)
+                rows.where.append(where)
+                seen += 1
+        if number >= first and (rows.values or num_rows is None):
+            yield _under(named, rows)
+
+    def examples(self, rows: Rows, is_part: bool = False) -> Examples:
+        """Check rows and read their values. `is_part`: of a source of which other rows are not known here."""
+        name, wanted = self.name, self.wanted
+        if not rows.values:
+            raise InputError(f"{name} has no rows")
+        notes = list(dict.fromkeys(note for table in self.tables for note in table.notes))
+        notes += [f"columns not used: {', '.join(rows.unused)}"] if rows.unused else []
+        notes += _keep_split(name, rows, wanted.split, wanted.max_rows, is_part)
+        if all(table.shape is not None and table.shape.drops_blank for table in self.tables):
+            notes += _drop_blank(rows)
+        score_range = self.score_range if rows.scores else wanted.score_range
+        columns = _check_texts(rows)
+        classes = Classes(np.zeros(0, np.int64), ())
+        if rows.label:
+            classes = number_classes(rows.column(len(rows.texts)), wanted.labels, rows.problems)
+            notes += classes.notes
+        are_candidates = not isinstance(wanted.score, (str, type(None)))
+        scores = _read_scores(name, rows, are_candidates, score_range, notes)
+        _raise_problems(name, self.tables, rows, classes.dropped)
+        numbers = classes.numbers if rows.label else None
+        examples = Examples(name, columns, tuple(rows.texts), numbers, classes.names, scores, tuple(notes))
+        kept = [row for row in range(len(examples)) if row not in classes.dropped]
+        if not kept and not is_part:
+            raise InputError(f"{name} has no rows but those labelled '-'")
+        return examples.take(kept) if classes.dropped else examples
+
+
+def _under(named: Rows, rows: Rows) -> Rows:
+    """Return rows with the names of their columns, and with blanks for what is broken."""
+    blank: list[object] = [None] * len(named.names)
+    values = [row or blank for row in rows.values]
+    return replace(named, values=values, where=rows.where, starts=rows.starts, problems=rows.problems)
 
 
 def drop_overlap(examples: Examples, others: Iterable[Examples]) -> Examples:
@@ -128,42 +197,29 @@ def drop_overlap(examples: Examples, others: Iterable[Examples]) -> Examples:
 
     Training must not see what is evaluated on.
     """
-    held_out = {folded(text) for other in others for column in other.texts for text in column}
-    seen = np.zeros(len(examples), bool)
-    for column in examples.texts:
-        seen |= np.fromiter((folded(text) in held_out for text in column), bool, len(column))
+    seen = overlaps(examples, folded_texts(others))
     if seen.all():
         raise InputError(f"{examples.name}: every row shares a sentence with the data that is evaluated on")
     note = f"{int(seen.sum()):,} of {len(examples):,} rows dropped that share a sentence with the evaluation data"
     return examples.take(np.flatnonzero(~seen)).noted(note)
 
 
+def folded_texts(others: Iterable[Examples]) -> set[str]:
+    """Return all texts in the form in which they are compared."""
+    return {folded(text) for other in others for column in other.texts for text in column}
+
+
+def overlaps(examples: Examples, held_out: Container[str]) -> NDArray[np.bool_]:
+    """Tell which rows have a text among the held-out ones."""
+    seen = np.zeros(len(examples), np.bool_)
+    for column in examples.texts:
+        seen |= np.fromiter((folded(text) in held_out for text in column), np.bool_, len(column))
+    return seen
+
+
 def folded(text: str) -> str:
     """Normalise a text for comparison: no case, outer white space or differences of encoding."""
     return unicodedata.normalize("NFC", text.strip()).casefold()
-
-
-def _gather(found_tables: list[Table], wanted: Columns, max_rows: int | None) -> Rows:
-    rows = Rows()
-    for table in found_tables:
-
-        def choose(columns: list[str], name: str = table.name) -> list[str]:
-            if not rows.names:
-                _choose(name, wanted, columns, rows)
-            return found(name, rows.names, columns)
-
-        rows.starts.append(len(rows.values))
-        for where, values in table.read(choose):
-            if max_rows is not None and len(rows.values) >= max_rows and not rows.split:
-                break
-            if isinstance(values, Broken):
-                rows.problems[len(rows.values)] = values.reason
-                values = []
-            rows.values.append(values)
-            rows.where.append(where)
-    blank: list[object] = [None] * len(rows.names)
-    rows.values = [values or blank for values in rows.values]
-    return rows
 
 
 def _choose(name: str, wanted: Columns, columns: list[str], rows: Rows) -> None:
@@ -179,13 +235,16 @@ def _choose(name: str, wanted: Columns, columns: list[str], rows: Rows) -> None:
         raise InputError(f"{name}: a column can't be two things at once: {', '.join(rows.names)}")
 
 
-def _keep_split(name: str, rows: Rows, split: str | None, max_rows: int | None) -> list[str]:
+def _keep_split(name: str, rows: Rows, split: str | None, max_rows: int | None, is_part: bool) -> list[str]:
     """Keep the rows of one split, where a column has several; return a note of it."""
     if not rows.split or split is None:
         return []
     at, total = len(rows.names) - 1, len(rows.values)
     stated = [SPLITS.get(str(row[at]).strip().lower(), str(row[at])) for row in rows.values]
     kept = [row for row, value in enumerate(stated) if value == split]
+    if is_part:  # whether other rows have other splits is not known, so the column decides
+        rows.keep(kept)
+        return []
     if not kept and len(set(stated)) > 1 and (split not in SPLITS or set(stated) <= {*SPLITS.values()}):
         raise InputError(
             f"{name}: the column {rows.split[0]!r} has the splits {', '.join(sorted(set(stated)))}, not {split!r}; "

@@ -58,6 +58,22 @@ def as_list(value: object) -> list[object] | None:
     return list(value.split()) if len(value.split()) > 1 else None
 
 
+def range_of(name: str, lowest: float, highest: float) -> tuple[float, float]:
+    """Return the smallest of the known ranges that has these scores in it.
+
+    >>> range_of("made up", 0.5, 4)
+    (0.0, 5.0)
+    """
+    for low, high in SCORE_RANGES:
+        if low <= lowest and highest <= high:
+            return float(low), float(high)
+    raise InputError(
+        f"{name}: scores lie from {lowest:g} to {highest:g}, in none of the ranges that are known "
+        f"({', '.join(f'{low} to {high}' for low, high in SCORE_RANGES)}). "
+        "Give --score-range (score_range=), the lowest and the highest that a score can be"
+    )
+
+
 def scale(
     name: str, scores_N: Doubles, declared: tuple[float, float] | None, problems: dict[int, str]
 ) -> tuple[Doubles, str]:
@@ -66,15 +82,7 @@ def scale(
     if declared is None:
         if not good.size:
             return scores_N, ""
-        fitting = (edges for edges in SCORE_RANGES if edges[0] <= good.min() and good.max() <= edges[1])
-        found = next(fitting, None)
-        if found is None:
-            raise InputError(
-                f"{name}: scores lie from {good.min():g} to {good.max():g}, in none of the ranges that are known "
-                f"({', '.join(f'{low} to {high}' for low, high in SCORE_RANGES)}). "
-                "Give --score-range (score_range=), the lowest and the highest that a score can be"
-            )
-        low, high = map(float, found)
+        low, high = range_of(name, good.min(), good.max())
     else:
         low, high = declared
         if not (math.isfinite(low) and math.isfinite(high) and low < high):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from munjang.data.files import STDIN, label
-from munjang.data.objects import Held, dataset_rows, held_rows, is_held, name_held
+from munjang.data.objects import Held, dataset_rows, held_rows, is_held, is_stream, name_held, stream_rows
 from munjang.data.published import PUBLISHED, Shape, split_of
 from munjang.data.rows import Choose, Row
 from munjang.data.tables import format_of, place, read_rows
@@ -36,7 +36,7 @@ def tables(source: Sources, format: str | None = None, split: str | None = None)
     Of a folder with files for training and for testing, `split` takes those of one split by their names.
     """
     if not isinstance(source, (str, os.PathLike)):
-        if is_held(source):
+        if is_stream(source) or is_held(source):
             return [_held(source)]
         if not source:
             raise InputError("No data: the list of files is empty")
@@ -99,7 +99,8 @@ def _file(path: str | os.PathLike[str], format: str | None) -> Table:
 
 def _held(source: Held) -> Table:
     name = name_held(source)
-    return Table(name, lambda choose: held_rows(source, choose), lambda where: f"{name}, row (from 0) {where}")
+    read = stream_rows if is_stream(source) else held_rows
+    return Table(name, lambda choose: read(source, choose), lambda where: f"{name}, row (from 0) {where}")
 
 
 def _is_table(path: Path) -> bool:

@@ -229,7 +229,7 @@ def name_of(path: str) -> str:
 def _data(dataset: PreparedDataset) -> Iterator[str]:
     examples = dataset.batches.examples
     yield from (f"### {shown(name_of(dataset.name))}", "")
-    yield f"- {len(examples):,} rows, hash `{examples.fingerprint}`"
+    yield f"- {dataset.num_rows:,} rows, hash `{dataset.fingerprint}`"
     objective, sampler = shown(dataset.objective_name), shown(dataset.sampler_name)
     yield f"- objective {objective}, batches of {dataset.batch_size:,}, sampler {sampler}"
     if examples.labels is not None and examples.label_names:

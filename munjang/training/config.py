@@ -33,6 +33,8 @@ class TrainConfig:
     lora_rank: int | None = option("train adapters of this rank instead of the weights (needs peft)", None)
     dropout: float | None = option("dropout probability (default: the model's own)", None)
     max_length: int | None = option("maximum tokens of a text in training; the model keeps its own limit", None)
+    stream: bool = option("read files a block of rows at a time: for data larger than memory", False)
+    buffer_rows: int = option("rows of a streamed dataset in memory at once, among which batches are drawn", 50_000)
     sampler: Literal["random", "no_duplicates", "by_label", "by_length", "in_order"] | None = option(
         "how examples are grouped into batches (default: the objective's choice)", None
     )
@@ -96,10 +98,15 @@ class TrainConfig:
         if self.patience is not None and not self.evaluate:
             raise InputError("patience counts evaluations; name files in evaluate.")
 
+    @property
+    def avoided(self) -> tuple[str, ...]:
+        """Return the files that training must not share a sentence with."""
+        return self.evaluate if self.avoid is None else self.avoid
+
 
 COUNTS = (
     *("batch_size", "accumulate", "log_every", "max_steps", "evaluate_every", "patience", "save_every"),
-    *("batch_tokens", "lora_rank"),
+    *("batch_tokens", "lora_rank", "buffer_rows"),
 )
 # may change when a run is resumed: they affect neither weights nor losses
 HARMLESS = {"output", "save_every", "log_every", "tensorboard", "resume", "quiet", "device"}

@@ -17,7 +17,8 @@ from munjang.engine.ahead import ahead
 from munjang.errors import InputError, MunjangError
 from munjang.progress import Progress
 from munjang.training.config import TrainConfig
-from munjang.training.datasets import Draw, PreparedDataset, draws
+from munjang.training.datasets import PreparedDataset
+from munjang.training.draws import Draw, draws
 from munjang.training.micro_batches import SplitBatch, split
 from munjang.training.optimizer import Average, Optimizer
 from munjang.training.process_group import ProcessGroup
@@ -43,6 +44,7 @@ class Position:
     num_worse: int = 0
     is_stopped: bool = False
     recent: list[float] = field(default_factory=list)  # losses since the last line of the log
+    places: dict[str, list[int]] = field(default_factory=dict)  # of streams, by the number of their dataset
 
 
 class Loop:
@@ -107,7 +109,7 @@ class Loop:
         """Prepare batches a few ahead of the network, in memory that a GPU can copy from."""
 
         def jobs() -> Iterator[Callable[[], tuple[Draw, SplitBatch]]]:
-            source = draws(self.datasets, self.config, self.at.epoch, self.at.index)
+            source = draws(self.datasets, self.config, self.at.epoch, self.at.index, self.at.places)
             for _ in range(count):
                 yield partial(self._make, next(source))
 
@@ -116,7 +118,8 @@ class Loop:
     def _make(self, draw: Draw) -> tuple[Draw, SplitBatch]:
         dataset = self.datasets[draw.dataset]
         random = np.random.default_rng([self.config.seed, draw.epoch, draw.index])
-        batch = dataset.batches(draw.rows, self.processes.rank, self.processes.world_size, random)
+        batches = dataset.batches if draw.batches is None else draw.batches
+        batch = batches(draw.rows, self.processes.rank, self.processes.world_size, random)
         return draw, split(batch, dataset.objective.is_separable, self.at.batch_tokens, self.processes.device)
 
     def _update(self, drawn: list[tuple[Draw, SplitBatch]]) -> None:
@@ -125,6 +128,7 @@ class Loop:
         self.at.update += 1
         last = drawn[-1][0]
         self.at.epoch, self.at.index = last.epoch, last.index + 1
+        self.at.places |= {str(draw.dataset): list(draw.after) for draw, _ in drawn if draw.after is not None}
         if self.average is not None:
             self.average.update(self.at.update)
         self._pending.append((self.at.update, [draw for draw, _ in drawn], _later(loss)))
@@ -198,6 +202,7 @@ class Loop:
                 where = "; ".join(
                     f"{self.datasets[draw.dataset].name}, rows {', '.join(map(str, draw.rows[:8].tolist()))}"
                     f"{', ...' if len(draw.rows) > 8 else ''}"
+                    f"{'' if draw.after is None else f' of block {draw.after.block}'}"
                     for draw in drawn
                 )
                 raise MunjangError(

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from munjang.training.config import TrainConfig
-from munjang.training.datasets import Dataset, num_draws, prepare_all
+from munjang.training.datasets import Dataset
+from munjang.training.draws import num_draws, prepare_all
 from munjang.training.process_group import ProcessGroup
 from munjang.training.train import check_evaluations
 from munjang.training.trainee import Holder, Trainee
@@ -22,7 +23,7 @@ def preview(model: Holder, datasets: Sequence[Dataset], config: TrainConfig) -> 
     lines = [f"model: {model.info()['kind']}, {num_weights / 1e6:.1f} million weights, on {processes.device}"]
     for dataset in prepared:
         examples, tables = dataset.batches.examples, dataset.batches.tables
-        lines.append(f"{dataset.name}: {len(examples):,} rows for {dataset.objective_name}")
+        lines.append(f"{dataset.name}: {dataset.num_rows:,} rows for {dataset.objective_name}")
         lines += [f"  {note}" for note in examples.notes]
         for name, table in zip(examples.columns or [f"text {n}" for n in range(1, 99)], tables, strict=False):
             longest = int(table.lengths.max(initial=0))

@@ -19,7 +19,7 @@ from munjang import __version__
 from munjang.bi_encoder import BiEncoder
 from munjang.cross_encoder import CrossEncoder
 from munjang.data.examples import Examples
-from munjang.data.objects import is_held
+from munjang.data.objects import is_held, is_stream
 from munjang.engine import tuning
 from munjang.errors import InputError
 from munjang.evaluation import Settings, check_model, evaluate
@@ -30,7 +30,8 @@ from munjang.multi_vector_encoder import MultiVectorEncoder
 from munjang.sparse_encoder import SparseEncoder
 from munjang.training.card import write_card
 from munjang.training.config import TrainConfig, deciding
-from munjang.training.datasets import Dataset, PreparedDataset, notes, num_draws, prepare_all
+from munjang.training.datasets import Dataset, PreparedDataset
+from munjang.training.draws import notes, num_draws, prepare_all
 from munjang.training.loop import Loop
 from munjang.training.lora import add_adapters
 from munjang.training.process_group import ProcessGroup
@@ -103,10 +104,11 @@ def train(
 ) -> Holder:
     """Train a bi-encoder, cross-encoder, late-interaction or sparse model in place, and return it.
 
-    `data` is a file, a DataFrame, a list of tuples or of dicts, a `datasets.Dataset`, ready Examples, or a list of
-    Dataset, each with an objective of its own. `options` are those of the objective (margin=1.0), `reading` those of
-    the data (score_range=(0, 5)). With `config.output` the model, a report and the checkpoints to resume from are
-    written there. `watch` is given the loop before its first update, to set `on_update` and `on_log`.
+    `data` is a file, a DataFrame, a list of tuples or of dicts, a `datasets.Dataset`, a function that yields such rows
+    (data larger than memory), ready Examples, or a list of Dataset, each with an objective of its own. `options` are
+    those of the objective (margin=1.0), `reading` those of the data (score_range=(0, 5)). With `config.output` the
+    model, a report and the checkpoints to resume from are written there. `watch` is given the loop before its first
+    update, to set `on_update` and `on_log`.
 
     Returns the model it was given, or the one that it loaded. Raises InputError for data that doesn't fit the
     objective or an unknown option, CheckpointError for an output folder that holds other files.
@@ -211,8 +213,8 @@ def _settings(
         "model": holder.fingerprint,
         "data": {
             f"{at} {dataset.name}": {
-                "rows": len(dataset.batches),
-                "hash": dataset.batches.examples.fingerprint,
+                "rows": dataset.num_rows,
+                "hash": dataset.fingerprint,
                 "objective": dataset.objective_name,
                 "batch_size": dataset.batch_size,
                 "sampler": dataset.sampler_name,
@@ -276,7 +278,7 @@ def _datasets(
 ) -> list[Dataset]:
     if isinstance(data, Dataset):
         return [data]
-    if is_held(data):
+    if is_stream(data) or is_held(data):
         return [Dataset(data=data, objective=objective, options=options or {}, reading=reading or {})]
     if isinstance(data, (list, tuple)):
         if not data or not all(isinstance(dataset, Dataset) for dataset in data):

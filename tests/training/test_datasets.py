@@ -14,7 +14,8 @@ from munjang.data.sampling import SamplerInput
 from munjang.errors import InputError
 from munjang.objectives import make
 from munjang.training.config import TrainConfig
-from munjang.training.datasets import Dataset, PreparedDataset, draws, num_draws, prepare, read
+from munjang.training.datasets import Dataset, PreparedDataset, prepare, read
+from munjang.training.draws import draws, num_draws
 from munjang.training.loop import Loop
 from munjang.training.train import train
 from munjang.training.trainee import Trainee
