@@ -48,8 +48,8 @@ def stream_rows(source: Stream, choose: Choose) -> Iterator[Row]:
         )
     if not isinstance(first, (Mapping, tuple, list)):
         raise InputError(f"{name_held(source)} yields {type(first).__name__}; rows are tuples or dicts")
-    read = _dicts if isinstance(first, Mapping) else _tuples
-    return read(first, chain([first], rows), choose)
+    whole = chain([first], rows)
+    return _dicts(first, whole, choose) if isinstance(first, Mapping) else _tuples(first, whole, choose)
 
 
 def held_rows(source: Held, choose: Choose) -> Iterator[Row]:

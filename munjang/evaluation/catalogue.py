@@ -5,7 +5,7 @@ Folder("data").examples("stsb-test")
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -19,6 +19,7 @@ from munjang.data.reading import read_examples
 from munjang.errors import InputError, unknown
 
 MAX_FILES = 200_000  # of a folder that is searched: more is a disk, not a folder of data
+NUM_CHECKED_ROWS = 50  # that tell whether a file can be read
 SEMEVAL = "STS Benchmark and SentEval's script get_transfer_data.bash"
 SENTEVAL = "github.com/facebookresearch/SentEval, data/downstream/get_transfer_data.bash"
 KORNLU = "github.com/kakaobrain/kor-nlu-datasets"
@@ -181,15 +182,23 @@ class Folder:
 
     def examples(self, key: str, max_rows: int | None = None) -> Examples:
         """Read a set, or so many rows of it drawn by a fixed seed; several files of it are joined."""
+        return drawn(joined(SETS[key].title, self._parts(key)), max_rows)
+
+    def check(self, keys: Iterable[str]) -> None:
+        """Read the first rows of the sets that are there: a file of another shape is an error before hours of work."""
+        for key in keys:
+            if self.has(key):
+                self._parts(key, NUM_CHECKED_ROWS)
+
+    def _parts(self, key: str, max_rows: int | None = None) -> list[Examples]:
         known, paths = SETS[key], self.paths(key)
         if not paths:
             raise InputError(f"{self.path} has no {known.title}; get it from {known.source}.")
         options = {"target": known.target, "num_texts": (known.num_texts, known.num_texts), "split": known.split}
-        parts = [
-            read_examples(path, score_range=known.score_range, **options)  # type: ignore[arg-type]
+        return [
+            read_examples(path, score_range=known.score_range, max_rows=max_rows, **options)  # type: ignore[arg-type]
             for path in paths
         ]
-        return drawn(joined(known.title, parts), max_rows)
 
     def missing(self, keys: Sequence[str]) -> list[str]:
         """Say which sets are not there, and where to get them."""

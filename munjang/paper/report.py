@@ -54,10 +54,13 @@ class Row:
     line: Line
     scores: dict[str, Score]
 
-    def average(self, sets: Sequence[str]) -> str:
-        """Return the mean over the sets, where all are measured."""
-        means = [self.scores[key].mean for key in sets]
-        return UNKNOWN if None in means else f"{statistics.mean(filter(None, means)):.2f}"
+    def average(self, sets: Sequence[str]) -> Score:
+        """Return the mean over the sets, seed by seed, where all are measured; and the paper's."""
+        scores = [self.scores[key] for key in sets]
+        figures = [score.paper for score in scores if score.paper is not None]
+        paper = statistics.mean(figures) if len(figures) == len(scores) else None
+        seeds = zip(*(score.seeds for score in scores), strict=False)
+        return Score(tuple(statistics.mean(values) for values in seeds), paper)
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,14 @@ class Shown:
     table: Table
     sets: tuple[str, ...]
     rows: tuple[Row, ...]
+
+    @property
+    def columns(self) -> list[tuple[str, list[Score]]]:
+        """Return the scores of all rows on each set, and their average, by title."""
+        columns = [(_set_title(key), [row.scores[key] for row in self.rows]) for key in self.sets]
+        if self.table.has_average and len(self.sets) > 1:
+            columns.append(("average", [row.average(self.sets) for row in self.rows]))
+        return columns
 
 
 @dataclass(frozen=True)
@@ -94,7 +105,7 @@ class Result:
         missing: Sequence[str],
     ) -> "Result":
         """Gather records of seeds and parts into tables."""
-        shown = tuple(each for each in (_shown(table, records) for table in tables) if each.rows)
+        shown = tuple(each for each in (_shown(table, records) for table in tables) if each.rows and each.sets)
         machines = dict.fromkeys(record["machine"] for record in records)
         dates = tuple(sorted(record["date"][:10] for record in records))
         rows = {name: count for record in records for name, count in record["train_rows"].items() if not record["part"]}
@@ -145,15 +156,12 @@ def markdown(result: Result) -> str:
     """Return all tables for a document; the paper's figures are in brackets."""
     lines = [f"# {_english('paper_title')}: {result.model}", "", *_circumstances(result), ""]
     for each in result.tables:
-        average = ["average"] if each.table.has_average and len(each.sets) > 1 else []
-        heads = ["", *map(_set_title, each.sets), *average]
+        heads = ["", *(title for title, _ in each.columns)]
         lines += [f"## {_english(f'paper_{each.table.name}')}", "", _joined(heads), "|" + "---|" * len(heads)]
-        for row in each.rows:
-            cells = [
-                f"{score}" + ("" if score.paper is None else f" ({score.paper:.2f})")
-                for score in (row.scores[key] for key in each.sets)
-            ]
-            lines.append(_joined([_line_title(row.line), *cells, *([row.average(each.sets)] if average else [])]))
+        for place, row in enumerate(each.rows):
+            scores = [column[place] for _, column in each.columns]
+            cells = [f"{score}" + ("" if score.paper is None else f" ({score.paper:.2f})") for score in scores]
+            lines.append(_joined([_line_title(row.line), *cells]))
         lines.append("")
     if result.speed is not None:
         lines += [f"## {_english('paper_speed')}", "", *_speed_lines(result.speed), ""]
@@ -176,23 +184,24 @@ def html(result: Result) -> str:
 
 
 def _table_parts(each: Shown) -> list[Html]:
-    drawn = [key for key in each.sets if any(row.scores[key].mean is not None for row in each.rows)]
     groups = []
-    for key in drawn:
-        rows = []
-        for row in each.rows:
-            score = row.scores[key]
+    for name, scores in each.columns:
+        bars_of = []
+        for row, score in zip(each.rows, scores, strict=True):
             if score.mean is not None:
-                rows.append(Bar(_line_title(row.line), score.mean / 100, str(score)))
+                bars_of.append(Bar(_line_title(row.line), score.mean / 100, str(score)))
             if score.paper is not None:
-                rows.append(
-                    Bar(f"{_line_title(row.line)} (paper)", score.paper / 100, f"{score.paper:.2f}", PAPER_COLOUR)
-                )
-        groups.append((_set_title(key), rows))
+                label = f"{_line_title(row.line)} (paper)"
+                bars_of.append(Bar(label, score.paper / 100, f"{score.paper:.2f}", PAPER_COLOUR))
+        if any(score.mean is not None for score in scores):
+            groups.append((name, bars_of))
     heads: list[object] = [say("paper_line")]
-    for key in each.sets:
-        heads += [_set_title(key), say("paper_figure")]
-    body = [[_phrase(row.line), *(cell for key in each.sets for cell in _both(row.scores[key]))] for row in each.rows]
+    for name, _ in each.columns:
+        heads += [name, say("paper_figure")]
+    body = [
+        [_phrase(row.line), *(cell for _, scores in each.columns for cell in _both(scores[place]))]
+        for place, row in enumerate(each.rows)
+    ]
     title = say(f"paper_{each.table.name}")
     return [section(title, table(heads, body), bars(title, groups), note=say("paper_note"))]
 

@@ -29,7 +29,8 @@ class Paper:
 
     def __init__(self, model: str, data: Path, out: Path, config: PaperConfig) -> None:
         self.config = config.applied()
-        self.name, self.model = model, checkpoint.resolve(model)
+        self.model = checkpoint.resolve(model)
+        self.name = Path(model).resolve().name if Path(model).is_dir() else model
         self.data, self.out, self.sets = data, out, Sets(data, self.config)
         found = tables(self.sets.language, self.config.sts_objective)
         names = [*(table.name for table in found), SPEED]
@@ -39,6 +40,7 @@ class Paper:
         self.tables = [table for table in found if not config.only or table.name in config.only]
         self.has_speed = not config.only or SPEED in config.only
         self.missing = self.sets.missing(self.tables)
+        self.sets.check(self.tables)
         self.jobs = list(self._jobs())
         if not self.jobs and not self.has_speed:
             raise InputError("\n".join([f"{data} has no set to measure on.", *self.missing]))
@@ -93,7 +95,9 @@ class Paper:
         if self.config.workers == 1:
             yield from ((job, work(job, *arguments)) for job in left)
             return
-        pending, running = list(left), dict[Future[dict[str, Any]], Job]()
+        # the longest first, behind those without training: else one of them runs alone at the end
+        pending = sorted(left, key=lambda job: (job.seed, bool(job.line.stages), -self._cost(job)))
+        running = dict[Future[dict[str, Any]], Job]()
         context = get_context("spawn")
         with ProcessPoolExecutor(self.config.workers, context, _set_threads, (self.config.workers,)) as pool:
             while pending or running:
@@ -104,6 +108,11 @@ class Paper:
                     running[pool.submit(work, job, *arguments)] = job
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
                     yield running.pop(future), future.result()
+
+    def _cost(self, job: Job) -> float:
+        """Guess how long a training takes, by its epochs; a cross-encoder reads both texts together."""
+        epochs = sum(self.config.training(stage.objective, job.seed).epochs for stage in job.line.stages)
+        return epochs * (2 if job.line.kind == "cross" else 1)
 
     def _clean(self) -> None:
         """Remove the models that no job needs: each is needed by its own, and by those that go on from it."""

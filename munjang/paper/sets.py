@@ -43,11 +43,17 @@ class Sets:
 
     def missing(self, tables: list[Table]) -> list[str]:
         """Say which sets of these tables are not there, and where to get them."""
+        return self.folder.missing(self._keys(tables))
+
+    def check(self, tables: list[Table]) -> None:
+        """Read the first rows of all sets of these tables."""
+        self.folder.check(self._keys(tables))
+
+    def _keys(self, tables: list[Table]) -> list[str]:
         wanted = [*self.language.nli, *self.language.sts, *(key for table in tables for key in table.sets)]
         wanted += ["sections-train"] if "sections-test" in wanted else []
         wanted += [train for key in wanted if key in SETS and (train := SETS[key].train)]
-        keys = [part for key in dict.fromkeys(wanted) for part in (AFS_SETS if key == "afs" else (key,))]
-        return self.folder.missing(keys)
+        return [part for key in dict.fromkeys(wanted) for part in (AFS_SETS if key == "afs" else (key,))]
 
     def train(self, name: str, part: str = "") -> Examples:
         """Return the rows to train on; none shares a sentence with a set that is measured."""

@@ -58,7 +58,7 @@ def ways(encoder: BiEncoder, texts: list[str]) -> dict[str, Any]:
 
 
 def _texts(sets: Sets, config: PaperConfig) -> list[str]:
-    """Return distinct sentences of NLI, as in the paper, or of whatever can be trained on."""
+    """Return distinct sentences of NLI, or of whatever can be trained on; the paper's are those of STSb."""
     for name in ("nli", "sts"):
         keys = getattr(sets.language, name)
         rows = [sets.folder.examples(key) for key in keys if sets.folder.has(key)]

@@ -16,7 +16,7 @@ from munjang.paper import run, work
 from munjang.paper.config import QUICK_ROWS, PaperConfig
 from munjang.paper.experiments import AFS_SETS, LANGUAGES, NUM_FOLDS, Line, Stage, tables
 from munjang.paper.published import figure
-from munjang.paper.report import Result, Score, markdown
+from munjang.paper.report import Result, Row, Score, markdown
 from munjang.paper.run import Paper, plan
 from munjang.paper.sets import Sets
 from tests.paper.published import put_english, put_korean
@@ -145,6 +145,15 @@ def test_scores_of_seeds() -> None:
     assert str(Score(())) == "–"
 
 
+def test_an_average_is_over_the_sets_of_each_seed_and_has_the_papers() -> None:
+    scores = {"a": Score((50.0, 60.0), 40.0), "b": Score((70.0, 90.0), 60.0), "c": Score((1.0,), None)}
+    row = Row(Line("nli"), scores)
+    assert str(row.average(("a", "b"))) == "67.50 ± 10.61"
+    assert row.average(("a", "b")).paper == 50
+    assert row.average(("a", "c")).paper is None
+    assert row.average(("a", "c")).seeds == (25.5,)
+
+
 def test_seeds_without_a_record_are_named() -> None:
     shown = markdown(Result("model", PaperConfig(seeds=(1, 2, 3)), (), None, (), seeds=(1,)))
     assert "seeds 1 (not yet 2, 3), batch" in shown
@@ -159,6 +168,14 @@ def test_a_plan_names_what_is_missing_and_trains_nothing(korean: Path, tiny_bert
         Paper(str(tiny_bert), korean, tmp_path, PaperConfig(only=("sts",)))
     with pytest.raises(InputError, match="seeds must be different numbers"):
         PaperConfig(seeds=(1, 1))
+
+
+def test_a_set_of_another_shape_is_an_error_before_anything_is_trained(tiny_bert: Path, tmp_path: Path) -> None:
+    folder = put_english(tmp_path / "data")
+    for split in ("train", "test"):  # without the published header
+        (folder / f"msr_paraphrase_{split}.txt").write_text("1\t12\t34\tone sentence\tand another\n", "utf-8")
+    with pytest.raises(InputError, match=r"msr_paraphrase_test.txt: which columns hold the texts \(2 wanted\)"):
+        Paper(str(tiny_bert), folder, tmp_path / "out", PaperConfig(language="en"))
 
 
 @pytest.mark.parametrize("pooling", ["mean", "cls", "max"])
