@@ -1,5 +1,8 @@
 """Our models in mteb: its own protocols, its own tasks, the figures of munjang evaluate."""
 
+import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,8 +19,10 @@ from munjang.evaluation import KINDS, Settings, evaluate
 from munjang.evaluation import mteb as adapter
 from munjang.evaluation.kinds.corpus import Retrieval
 from munjang.evaluation.kinds.reranking import Candidates
+from tests.evaluation.hub_cache import environment, put
 from tests.texts import ENGLISH, KOREAN
 
+ROOT = Path(__file__).parents[2]
 FIRST, SECOND = [*ENGLISH[:6], *KOREAN[:6]], [*ENGLISH[6:12], *KOREAN[6:12]]
 SCORES = np.linspace(0, 1, 12)
 
@@ -139,3 +144,59 @@ def test_encode_takes_batches_and_roles(mteb: Any, make: Callable[..., Path]) ->
     sts = SimpleNamespace(name="Task", type="STS")
     found = wrapped.encode(batches, task_metadata=sts, **where)
     np.testing.assert_allclose(found, model.encode(["the a", "the b", "the c"], prompt=""), atol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def hub(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache of the Hub with two sets of MTEB(kor, v2) and one of NanoBEIR; their sentences are ours."""
+    pytest.importorskip("mteb", reason="mteb is not installed: pip install 'munjang[mteb]'")
+    cache = tmp_path_factory.mktemp("hub") / "datasets"
+    pairs = {"sentence1": FIRST, "sentence2": SECOND, "score": (5 * SCORES).tolist()}
+    put(cache, "dkoterwa/kor-sts", "default", {"test": pairs})
+    for name, split in (("yjoonjang/squad_kor_v1", "test"), ("mteb/NanoSciFactRetrieval", "train")):
+        documents = {"_id": [f"d{n}" for n in range(12)], "text": SECOND, "title": [""] * 12}
+        queries = {"_id": [f"q{n}" for n in range(6)], "text": [f"{text}?" for text in SECOND[:6]]}
+        relevant = {"query-id": queries["_id"], "corpus-id": documents["_id"][:6], "score": [1.0] * 6}
+        put(cache, name, "corpus", {split: documents})
+        put(cache, name, "queries", {split: queries})
+        put(cache, name, "default", {split: relevant})
+    return cache
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("suite", "expected", "num_left_out"),
+    [("kor", {"KorSTS", "SQuADKorV1Retrieval"}, 18), ("nano", {"NanoSciFactRetrieval"}, 12)],
+)
+def test_a_suite_of_mteb_from_the_cache_of_the_hub(
+    suite: str, expected: set[str], num_left_out: int, hub: Path, tiny_bert: Path, tmp_path: Path
+) -> None:
+    out, results = tmp_path / "out.json", tmp_path / "results"
+    command = [sys.executable, "-m", "munjang", "evaluate", str(tiny_bert), "--suite", suite, "--json", str(out)]
+    command += ["--mteb-results", str(results), "--device", "cpu"]
+    done = subprocess.run(command, cwd=ROOT, env=environment(hub), capture_output=True, text=True, timeout=900)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stderr.count(" is left out: ") == num_left_out
+    reports = {report["dataset"]: report for report in json.loads(out.read_text("utf-8"))}
+    assert set(reports) == expected
+    model = BiEncoder.load(tiny_bert, "cpu", threads=1)
+    if suite == "kor":
+        ours = evaluate(model, Examples("local", (FIRST, SECOND), scores=SCORES)).metrics["spearman_cosine"]
+        assert reports["KorSTS"]["metrics"]["cosine_spearman"] == pytest.approx(ours, abs=1e-5)
+    check_results(results, expected, model)
+
+
+def check_results(folder: Path, expected: set[str], model: BiEncoder) -> None:
+    """Read the files as mteb's leaderboard does, which is made from such folders."""
+    from mteb.cache import ResultCache
+
+    (found,) = ResultCache(folder).load_results().model_results
+    assert found.model_name == f"munjang/{model.model.folder.name}"
+    assert found.model_revision == model.fingerprint
+    assert {result.task_name for result in found.task_results} == expected
+    (meta,) = folder.rglob("model_meta.json")
+    stated = json.loads(meta.read_text("utf-8"))
+    assert (stated["name"], stated["embed_dim"]) == (found.model_name, model.dimension)
+    for result in found.task_results:
+        assert len(result.dataset_revision) >= 4
+        assert all(np.isfinite(score["main_score"]) for scores in result.scores.values() for score in scores)
