@@ -153,11 +153,9 @@ class Maker:
         if isinstance(self.teacher, CrossEncoder):
             examples = candidate_scores(self.teacher, examples)
         elif self.teacher is not None:
-            is_ready = isinstance(self.teacher, np.ndarray)
-            vectors["teacher"] = self.teacher if is_ready else vectors_of(self.teacher, examples, cache)
+            vectors["teacher"] = _vectors(self.teacher, examples, cache, None)
         if self.guide is not None:
-            is_ready = isinstance(self.guide, np.ndarray)
-            vectors["guide"] = self.guide if is_ready else vectors_of(self.guide, examples, cache, normalize=True)
+            vectors["guide"] = _vectors(self.guide, examples, cache, True)
         _check_labels(examples, self.objective, trainee)
         _check_scores(examples, self.dataset.objective_name, self.objective)
         tables = [
@@ -183,6 +181,11 @@ class Maker:
                 raise InputError("adaptive_layers is for encoders that Munjang computes itself, layer by layer.")
             objective = wrap("adaptive_layers", objective, facts)
         return objective.to(self.trainee.device)
+
+
+def _vectors(given: BiEncoder | Floats, examples: Examples, cache: Path | None, normalize: bool | None) -> Floats:
+    """Return vectors that are given, or those of a model."""
+    return given if isinstance(given, np.ndarray) else vectors_of(given, examples, cache, normalize)
 
 
 def prepare(dataset: Dataset, trainee: Trainee, config: TrainConfig, cache: Path | None) -> PreparedDataset:

@@ -1,6 +1,5 @@
 """Training on data that is larger than memory: every row once a pass, resumed to the bit, few blocks alive."""
 
-import gc
 import json
 import weakref
 from collections import Counter
@@ -130,15 +129,14 @@ def test_few_blocks_are_alive_at_once(model: BiEncoder, monkeypatch: pytest.Monk
 
     def counted(self: Maker, *arguments: Any) -> Batches:
         made = original(self, *arguments)
-        gc.collect()
         alive.append(weakref.ref(made))
         most[0] = max(most[0], sum(each() is not None for each in alive))
         return made
 
     monkeypatch.setattr(Maker, "__call__", counted)
-    many = [(f"{a} {n}", b, score) for n in range(10) for a, b, score in ROWS]
+    many = [(f"{a} {n}", b, score) for n in range(6) for a, b, score in ROWS]
     train(model, lambda: iter(many), "regression", quiet(**{**SMALL, "buffer_rows": 11}))
-    assert len(alive) > 20
+    assert len(alive) > 10
     assert most[0] <= 7  # the first one, four that are ready or waiting, and those of the last batches
 
 
