@@ -1,5 +1,9 @@
 """The supply chain: hashes of every pinned version, licences of what is installed."""
 
+import json
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from attack import supply
@@ -24,3 +28,29 @@ def test_every_pinned_version_has_hashes() -> None:
     text = supply.HASHES.read_text(encoding="utf-8")
     missing = [f"{n}=={v}" for n, v in supply.pinned() if n not in supply.UNHASHED and f"\n{n}=={v} \\\n" not in text]
     assert not missing, "run make hashes"
+
+
+@pytest.mark.parametrize(
+    ("packages", "number", "shown"),
+    [
+        ([{"name": "a", "version": "1", "vulns": [{"id": "CVE-1"}, {"id": "CVE-2"}]}], 2, "a 1: CVE-1"),
+        ([{"name": "a", "version": "1", "vulns": []}], 0, "1 packages looked up, 0 weaknesses known"),
+        ([{"name": "a", "skip_reason": "no network"}], 0, "nothing was looked up"),
+        (None, 0, "nothing was looked up"),
+    ],
+)
+def test_audit(
+    packages: list[dict[str, object]] | None,
+    number: int,
+    shown: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What pip-audit answers is counted; `make audit` fails where something is known."""
+    (tmp_path / "answer").write_text("no network" if packages is None else json.dumps({"dependencies": packages}))
+    command = tmp_path / "pip-audit"
+    command.write_text(f"#!/bin/sh\ncat {tmp_path}/answer\n")
+    command.chmod(0o755)
+    assert supply.audit(str(command)) == number
+    assert shown in capsys.readouterr().out
+    assert supply.main("audit", str(command)) == (1 if number else 0)
