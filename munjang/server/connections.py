@@ -19,6 +19,8 @@ from munjang.server.middleware import refuse
 SWEEP_S = 0.5
 RESERVED_FILES, MAX_FILES = 256, 65_536  # descriptors for the index, the models and the log; what we ask for
 MAX_BEYOND = 64  # connections that may ask for /health where all others are busy
+MAX_LINES = 20_000  # of a body in chunks: one of 2 MB in chunks of one byte would take half a minute of the event loop
+TINY = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 LATE = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
 
@@ -84,6 +86,7 @@ class Connection(H11Protocol):
         self.others, self.address = others, ""
         self.waiting_since_s = self.loop.time()
         self.unread_bytes, self.unread_due_s = 0, 0.0  # of the answer, and when they must be gone
+        self.num_lines = 0  # of the request that comes in
 
     @property
     def is_waiting(self) -> bool:
@@ -100,6 +103,21 @@ class Connection(H11Protocol):
         """Make room."""
         self.others.remove(self)
         super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Refuse a body in very many chunks, before they are taken apart."""
+        self.num_lines = data.count(b"\r\n") + (0 if self.is_waiting else self.num_lines)
+        if self.num_lines > MAX_LINES and self._is_chunked(data):
+            if not self.transport.is_closing():
+                self.transport.write(TINY)
+            self.transport.close()
+            return
+        super().data_received(data)
+
+    def _is_chunked(self, data: bytes) -> bool:
+        if self.is_waiting:  # its head is not known yet
+            return b"chunked" in data.lower()
+        return any(name == b"transfer-encoding" for name, _ in self.headers or ())
 
     def on_response_complete(self) -> None:
         """Wait for the next request."""

@@ -118,6 +118,30 @@ def test_bodies_that_would_fill_the_memory(model: BiEncoder) -> None:
         assert server.client.post("/embed", json={"inputs": "a"}).status_code == 200
 
 
+@pytest.mark.parametrize("num_parts", [1, 7])
+def test_a_body_in_very_many_chunks(num_parts: int, model: BiEncoder) -> None:
+    """100,000 chunks of a byte take 1.5 s to be taken apart; large ones, and lines of a plain body, are taken."""
+    head = b"POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n"
+    tiny = head + b"Transfer-Encoding: chunked\r\n\r\n" + b"1\r\n \r\n" * 100_000
+    plain = b'{"inputs":"a"}' + b"\r\n" * 30_000
+    with served(model) as server:
+        raw = connect(server)
+        size = -(-len(tiny) // num_parts)
+        with suppress(OSError):  # it is closed before all is sent
+            for start in range(0, len(tiny), size):
+                raw.sendall(tiny[start : start + size])
+                time.sleep(0.05)
+        assert read(raw)[:13] in (b"HTTP/1.1 400 ", b"")
+        for body in (
+            b"Transfer-Encoding: chunked\r\n\r\n" + b"%x\r\n%b\r\n0\r\n\r\n" % (14, plain[:14]),
+            b"Content-Length: %d\r\n\r\n%b" % (len(plain), plain),
+        ):
+            raw = connect(server)
+            raw.sendall(head + body)
+            assert read(raw).startswith(b"HTTP/1.1 200 ")
+        assert server.client.get("/health").status_code == 200
+
+
 def test_limits_are_checked() -> None:
     with pytest.raises(InputError, match="header_timeout_s must be above 0, not 0"):
         ConnectionLimits(header_timeout_s=0)
