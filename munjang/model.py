@@ -172,7 +172,7 @@ class LoadedModel:
             "max_length": self.max_length,
             "prompts": self.prompts,
             "device": str(self._engine.replicas or self.device),
-            "dtype": str(self.dtype).removeprefix("torch."),
+            "dtype": "bfloat16" if self._engine.wider is not None else str(self.dtype).removeprefix("torch."),
         }
 
     def _facts(self) -> dict[str, object]:

@@ -16,16 +16,21 @@ class Distinct(Generic[T]):
 
     def __init__(self, items: list[T]) -> None:
         self.items, self.num_items = items, len(items)
-        self.num_seen = self.num_found = 0
-        self.known: dict[T, None] = {}
-        self.found: list[T] | None = None  # where an item is repeated; None: as many as were seen
+        self.num_seen = 0
+        self.known: set[T] = set()  # filled in half of the time that a dictionary takes
+        self.order: dict[T, None] = {}  # instead of it, from the first repetition on
+        self.found: list[T] | None = None  # None: all that were seen
 
     @classmethod
     def checked(cls, items: list[T]) -> "Distinct[T]":
         """Take items that are known to be different."""
         distinct = cls(items)
-        distinct.num_seen = distinct.num_found = len(items)
+        distinct.num_seen = len(items)
         return distinct
+
+    @property
+    def num_found(self) -> int:
+        return self.num_seen if self.found is None else len(self.found)
 
     def __len__(self) -> int:
         """Return how many there are; the most that there can be, as long as not all were seen."""
@@ -35,15 +40,17 @@ class Distinct(Generic[T]):
         """Return the items from `start` up to `end`, or as many as there are."""
         while self.num_found < end and self.num_seen < self.num_items:
             part = self.items[self.num_seen : min(self.num_seen + end - self.num_found, self.num_items)]
-            self.known.update(dict.fromkeys(part))
-            num_new = len(self.known) - self.num_found
-            if self.found is not None:  # a dictionary keeps the order
-                self.found += [*islice(reversed(self.known), num_new)][::-1]
-            elif num_new < len(part):
-                self.found = list(self.known)
-            self.num_seen, self.num_found = self.num_seen + len(part), self.num_found + num_new
-        if self.num_seen == self.num_items and self.found is None and self.known:
-            self.known = {}  # freed here, while a device computes, and not at the end of the call
+            self.num_seen += len(part)
+            if self.found is None:
+                self.known.update(part)
+                if len(self.known) < self.num_seen:
+                    self.order = dict.fromkeys(self.items[: self.num_seen])
+                    self.found, self.known = list(self.order), set()
+            else:
+                self.order.update(dict.fromkeys(part))
+                self.found += [*islice(reversed(self.order), len(self.order) - len(self.found))][::-1]
+        if self.num_seen == self.num_items and self.known:
+            self.known = set()  # freed here, while a device computes, and not at the end of the call
         return (self.items if self.found is None else self.found)[start:end]
 
     def all(self) -> list[T]:

@@ -228,7 +228,7 @@ class Engine:
         try:
             return self._part(items, call, progress)
         except NotFinite:
-            if next(self.network.encoder.parameters()).dtype != torch.float16:
+            if all(weight.dtype != torch.float16 for weight in self.network.encoder.parameters()):
                 raise
         network, executor = copy.deepcopy(self.network), self.executor
         network.to_compute(executor.device, torch.bfloat16)

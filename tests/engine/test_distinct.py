@@ -37,4 +37,4 @@ def test_none_at_all_and_known_ones() -> None:
     assert Distinct([]).all() == []
     assert Distinct([]).rows() is None
     known = Distinct.checked(["a", "b"])
-    assert (known.take(1, 9), len(known), known.known) == (["b"], 2, {})
+    assert (known.take(1, 9), len(known), known.known) == (["b"], 2, set())

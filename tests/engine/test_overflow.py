@@ -36,6 +36,7 @@ def test_a_model_goes_over_to_bfloat16(tiny_bert: Path, options: dict[str, str])
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # said once, and not tried again
         again, wanted = model.encode(TEXTS, **options), wide.encode(TEXTS, **options)
+    assert model.info()["dtype"] == "bfloat16"
     for one, other, exact in zip(found, again, wanted, strict=True):
         assert np.array_equal(np.asarray(one), np.asarray(other))
         assert np.asarray(one, float) == pytest.approx(np.asarray(exact, float), abs=0.15)  # rounded twice
