@@ -82,13 +82,20 @@ def main(arguments: list[str] | None = None) -> int:
     for number, name in enumerate(names, 1):
         print(f"{datetime.now():%H:%M:%S} part {number} of {len(names)}: {name} ...", file=sys.stderr, flush=True)
         start, used = time.monotonic(), processor_s()
+        done = list(record["parts"])
+
+        def write(verdict: Verdict, start: float = start, used: float = used, done: list[Any] = done) -> None:
+            """Write the record with what a part has counted so far: a long one is read, or ended, in the middle."""
+            verdict.counts["seconds"] = round(time.monotonic() - start, 1)
+            verdict.counts["seconds of processors"] = round(processor_s() - used, 1)
+            record["parts"] = [*done, verdict.as_dict()]
+            if options.out:
+                options.out.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+        options.record = write
         verdict = attempted(name, options)
-        verdict.counts["seconds"] = round(time.monotonic() - start, 1)
-        verdict.counts["seconds of processors"] = round(processor_s() - used, 1)
+        write(verdict)
         print(verdict, flush=True)
-        record["parts"].append(verdict.as_dict())
-        if options.out:
-            options.out.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     if len(names) > 1:
         print(summary(record["parts"]))
     return 0 if all(part["held"] for part in record["parts"]) else 1

@@ -34,8 +34,12 @@ def run(options: argparse.Namespace) -> Verdict:
         for name, kind in OPERATIONS.items():
             for engine in ("LanceDB", "PostgreSQL") if name in ON_ENGINES else ("folder",):
                 _attack(f"{name}, {engine}", kind, engine, models, number, draws, verdict)
-                print(f"  {name}, {engine}: {verdict.counts[f'{name}, {engine}']}", file=sys.stderr, flush=True)
-    verdict.counts["kills"] = sum(each["kills"] for each in verdict.counts.values())
+                counts = [each for each in verdict.counts.values() if isinstance(each, dict)]
+                verdict.counts["kills"] = sum(each["kills"] for each in counts)
+                print(
+                    f"  {name}, {engine}: {counts[-1]}; {len(verdict.failures)} failures", file=sys.stderr, flush=True
+                )
+                options.record(verdict)
     return verdict
 
 
