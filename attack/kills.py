@@ -18,6 +18,7 @@ from tests.models import make_model
 from tests.stores.servers import postgres_place
 
 NUM_KILLS = 30  # of each operation on each engine, at scale 1: 510 in all
+KILLS_OF_A_ROUND = 6  # then it is the next operation's turn, so that a run that is ended early has seen all
 KILLS_OF_A_PLACE = 3  # then it runs to its end, and is checked once more
 MAX_ENDED = 3  # runs that end before their moment, for each that is killed
 MAX_WHOLE_S = 300.0  # of a run that is not killed
@@ -31,15 +32,16 @@ def run(options: argparse.Namespace) -> Verdict:
     number = max(2, round(NUM_KILLS * options.scale))
     with tempfile.TemporaryDirectory() as folder:
         models = [make_model("bert", Path(folder) / name, pooling=name) for name in ("mean", "cls")]
-        for name, kind in OPERATIONS.items():
-            for engine in ("LanceDB", "PostgreSQL") if name in ON_ENGINES else ("folder",):
-                _attack(f"{name}, {engine}", kind, engine, models, number, draws, verdict)
-                counts = [each for each in verdict.counts.values() if isinstance(each, dict)]
-                verdict.counts["kills"] = sum(each["kills"] for each in counts)
-                print(
-                    f"  {name}, {engine}: {counts[-1]}; {len(verdict.failures)} failures", file=sys.stderr, flush=True
-                )
-                options.record(verdict)
+        for upto in range(KILLS_OF_A_ROUND, number + KILLS_OF_A_ROUND, KILLS_OF_A_ROUND):
+            for name, kind in OPERATIONS.items():
+                for engine in ("LanceDB", "PostgreSQL") if name in ON_ENGINES else ("folder",):
+                    place = f"{name}, {engine}"
+                    _attack(place, kind, engine, models, min(upto, number), draws, verdict)
+                    each = [counts["kills"] for counts in verdict.counts.values() if isinstance(counts, dict)]
+                    verdict.counts["kills"] = sum(each)
+                    shown = f"  {place}: {verdict.counts[place]}; {sum(each)} in all, {len(verdict.failures)} failures"
+                    print(shown, file=sys.stderr, flush=True)
+                    options.record(verdict)
     return verdict
 
 
@@ -53,8 +55,7 @@ def _attack(
     verdict: Verdict,
 ) -> None:
     """Measure one whole run, then kill others at moments up to that long, and repeat each until it is done."""
-    counts = {"kills": 0, "ended before": 0, "places": 0}
-    verdict.counts[name] = counts
+    counts: dict[str, int] = verdict.counts.setdefault(name, {"kills": 0, "ended before": 0, "places": 0})
     _, whole_s = _run(place_for(kind, engine, models), None, verdict, name)
     while counts["kills"] < number and counts["ended before"] < MAX_ENDED * number:
         operation = place_for(kind, engine, models)
