@@ -19,7 +19,7 @@ from munjang.server.middleware import refuse
 SWEEP_S = 0.5
 RESERVED_FILES, MAX_FILES = 256, 65_536  # descriptors for the index, the models and the log; what we ask for
 MAX_BEYOND = 64  # connections that may ask for /health where all others are busy
-MAX_LINES = 20_000  # of a body in chunks: one of 2 MB in chunks of one byte would take half a minute of the event loop
+LINES_OF_A_CHUNK = 2  # its size, and the end of what it holds
 TINY = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 LATE = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
@@ -107,7 +107,7 @@ class Connection(H11Protocol):
     def data_received(self, data: bytes) -> None:
         """Refuse a body in very many chunks, before they are taken apart."""
         self.num_lines = data.count(b"\r\n") + (0 if self.is_waiting else self.num_lines)
-        if self.num_lines > MAX_LINES and self._is_chunked(data):
+        if self.num_lines > LINES_OF_A_CHUNK * self.others.limits.max_chunks and self._is_chunked(data):
             if not self.transport.is_closing():
                 self.transport.write(TINY)
             self.transport.close()

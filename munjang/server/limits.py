@@ -64,6 +64,7 @@ class ConnectionLimits:
     idle_timeout_s: int = 5  # between an answer and the next request's first byte
     answer_timeout_s: float = 30.0  # to read an answer, and more for a large one:
     min_answer_bytes_per_s: int = 65_536  # that a client must read at least
+    max_chunks: int = 10_000  # of a body that comes in chunks: taking 100,000 apart holds everyone for 1.5 s
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
