@@ -18,7 +18,7 @@ from munjang.errors import MunjangError
 from tests.models import make_model
 
 KINDS = ("ingest", "upsert", "delete", "compact", "export", "import", "save", "encode", "train")
-NUM_FAULTS = 15  # of each, at scale 1
+NUM_FAULTS = 8  # of each, at scale 1
 MIN_BYTES, MAX_BYTES = 500, 300_000
 MAX_S = 120.0
 

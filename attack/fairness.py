@@ -21,7 +21,7 @@ from munjang import checkpoint
 MAX_DELAY_S = 0.5
 AT_ONCE = 4  # worst requests that are under way all the time
 EVERY_S = 0.05  # between short requests
-SECONDS = 30.0  # of each worst request, at scale 1
+SECONDS = 20.0  # of each worst request, at scale 1
 SHORT = (("/embed", {"inputs": "a short text"}), ("/search", {"query": "a short query"}))
 WORDS = "fair shares let many clients ask one server for vectors of their texts at once " * 2000
 

@@ -24,7 +24,7 @@ from munjang.errors import MunjangError
 from tests.checkpoint.test_fuzz import REPLACEMENTS, changed, places
 from tests.models import make_model
 
-NUM_FOLDERS = 1500  # at scale 1
+NUM_FOLDERS = 1000  # at scale 1
 MAX_S, MAX_MORE_BYTES = 60.0, 3 * 2**30
 RAN = "MUNJANG_ATTACK_RAN"
 

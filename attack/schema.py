@@ -14,7 +14,7 @@ from munjang import checkpoint
 
 COMMAND = Path(".venv-schemathesis/bin/schemathesis")
 CONFIG = Path(__file__).with_name("schemathesis.toml")
-NUM_EXAMPLES = 200  # of each route, at scale 1
+NUM_EXAMPLES = 100  # of each route, at scale 1
 MAX_S = 3600
 
 

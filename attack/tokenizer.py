@@ -14,6 +14,7 @@ from tokenizers import Tokenizer as Oracle
 from attack.verdict import Verdict
 from benchmarks.models import fill_model
 from munjang import checkpoint
+from munjang.bi_encoder import BiEncoder
 from munjang.text.tokenizer import Tokenizer
 from tests.models import make_tokenizer
 from tests.texts import HOSTILE, hostile
@@ -34,10 +35,10 @@ def run(options: argparse.Namespace) -> Verdict:
             files[kind] = Path(folder) / f"{kind}.json"
             make_tokenizer(kind).save(str(files[kind]))
         files[options.name] = Path(options.model) / "tokenizer.json"
-        files["ko-en-small"] = Path(checkpoint.default("bi")) / "tokenizer.json"
+        bundled = checkpoint.default("bi")
+        files[str(bundled)] = Path(checkpoint.resolve(bundled, BiEncoder.hub)) / "tokenizer.json"
         for name, path in files.items():
-            if path.exists():
-                verdict.counts[name] = _compare(name, path, number, options.seed, verdict)
+            verdict.counts[name] = _compare(name, path, number, options.seed, verdict)
     return verdict
 
 
