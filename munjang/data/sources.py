@@ -1,6 +1,7 @@
 """Sources of rows: a file, a folder of files, a list of either, a dataset of the Hub, or an object with rows."""
 
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,6 +17,7 @@ from munjang.data.tables import format_of, place, read_rows
 from munjang.errors import InputError, MissingExtra
 
 HUB = "hub:"
+ABOUT_DATA = re.compile(r"(\d+-)?(readme|licen[cs]e|copying|notice|changelog)", re.IGNORECASE)  # beside it, in folders
 Sources: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Held
 
 
@@ -47,23 +49,23 @@ def tables(source: Sources, format: str | None = None, split: str | None = None)
         if os.fspath(source) != STDIN and not Path(source).exists():
             raise InputError(f"{source}: no such file or folder; a dataset of the Hub is written {HUB}owner/name")
         return [_file(source, format)]
-    files = _files(Path(source))
+    files, notes = _files(Path(source))
     if not files:
         raise InputError(
             f"{source}: no tables in this folder (.csv, .tsv, .json, .jsonl, .parquet, .txt, compressed or not)"
         )
     chosen = [path for path in files if split_of(path) == split] if split is not None else files
-    if not chosen or len(chosen) == len(files):
-        return [_file(path, format) for path in files]
-    note = f"of the folder {source}, the files of the split {split}: {', '.join(path.name for path in chosen)}"
-    return [replace(_file(path, format), notes=(note,)) for path in chosen]
+    if chosen and len(chosen) < len(files):
+        notes = [f"of the folder {source}, the files of the split {split}: {', '.join(path.name for path in chosen)}"]
+    several = [_file(path, format) for path in chosen or files]
+    return [replace(table, notes=(*table.notes, *notes)) for table in several]
 
 
 def splits_of(source: Sources) -> set[str]:
     """Return the splits that the names of a folder's files state; none for anything else."""
     if not isinstance(source, (str, os.PathLike)) or not Path(source).is_dir():
         return set()
-    return {split for path in _files(Path(source)) if (split := split_of(path)) is not None}
+    return {split for path in _files(Path(source))[0] if (split := split_of(path)) is not None}
 
 
 def name_of(several: Sequence[Table]) -> str:
@@ -71,17 +73,25 @@ def name_of(several: Sequence[Table]) -> str:
     return several[0].name if len(several) == 1 else f"{several[0].name} and {len(several) - 1} more"
 
 
-def _files(folder: Path) -> list[Path]:
-    """Return the tables of a folder; of two files that are one dataset, the first."""
+def _files(folder: Path) -> tuple[list[Path], list[str]]:
+    """Return the tables of a folder, of two files that are one dataset the first; and a note of halves without another.
+
+    SemEval publishes scores of sentences that it may not publish, and of all its sets together.
+    """
     files: list[Path] = []
-    partners: set[Path] = set()
+    seconds: set[Path] = set()
+    lone: list[Path] = []
     for path in sorted(folder.iterdir()):
-        if path.is_file() and path not in partners and _is_table(path):
-            files.append(path)
+        if path.is_file() and path not in seconds and _is_table(path):
             shape = PUBLISHED.get(format_of(path))
-            if shape is not None and shape.partner is not None:
-                partners.add(shape.partner(path))
-    return files
+            partner = None if shape is None or shape.partner is None else shape.partner(path)
+            if partner is not None and not partner.is_file():
+                lone.append(path)
+            else:
+                files.append(path)
+                seconds |= {partner} if partner is not None else set()
+    names = ", ".join(path.name for path in lone)
+    return files or lone, [f"left out, half of a dataset without the other half: {names}"] if files and lone else []
 
 
 def _file(path: str | os.PathLike[str], format: str | None) -> Table:
@@ -104,8 +114,10 @@ def _held(source: Held) -> Table:
 
 
 def _is_table(path: Path) -> bool:
+    if path.name.startswith(".") or ABOUT_DATA.fullmatch(path.stem):
+        return False
     try:
-        return not path.name.startswith(".") and bool(format_of(path))
+        return bool(format_of(path))
     except InputError:
         return False
 

@@ -124,3 +124,22 @@ def test_what_is_written_differently_is_refused(tmp_path: Path) -> None:
     path.write_text('{"data": [{"paragraphs": [')
     with pytest.raises(InputError, match="not valid JSON"):
         read_examples(path)
+
+
+def test_a_folder_as_semeval_publishes_it(tmp_path: Path) -> None:
+    # scores of all sets together, scores of sentences that may not be published, and texts about the data
+    for name, content in {
+        "STS.input.news.txt": "one sentence\tanother\na third\ta fourth\n",
+        "STS.gs.news.txt": "4.2\n0\n",
+        "STS.gs.ALL.txt": "4.2\n0\n",
+        "STS.gs.SMT.txt": "1\n",
+        "00-readme.txt": "These are pairs.\n",
+        "LICENSE.txt": "Free.\n",
+    }.items():
+        (tmp_path / name).write_text(content, encoding="utf-8")
+    found = read_examples(tmp_path, target="scores", num_texts=(2, 2))
+    assert found.texts == (["one sentence", "a third"], ["another", "a fourth"])
+    assert "left out, half of a dataset without the other half: STS.gs.ALL.txt, STS.gs.SMT.txt" in found.notes
+    (tmp_path / "STS.input.news.txt").unlink()
+    with pytest.raises(InputError, match=r"STS.gs.ALL.txt is half of a dataset; STS.input.ALL.txt has to be"):
+        read_examples(tmp_path, target="scores", num_texts=(2, 2))
