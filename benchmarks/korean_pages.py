@@ -4,11 +4,14 @@ Pages of 800 characters and more, each with questions that it answers, as search
 together to pages of their articles, and holdings of Korean courts, which are asked for by the question of law. Of
 several questions the one that repeats least of its page's wording is taken: searchers have not read the page.
 
-    python -m benchmarks.korean_pages DATA OUT    writes OUT/corpus.tsv, queries.tsv and qrels.tsv
+`build_short` makes pages of 830 characters on average, like those of reports and brochures.
+
+    python -m benchmarks.korean_pages DATA OUT    writes OUT/corpus.tsv, queries.tsv and qrels.tsv; --short: of those
 """
 
 import argparse
 import hashlib
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
@@ -19,6 +22,10 @@ from munjang.evaluation.kinds.corpus import Retrieval, find, read_retrieval
 
 MIN_PAGE_CHARACTERS = 800
 MAX_PAGES_OF_A_FIELD = 100
+SHORT_ARTICLES, SHORT_DECISIONS = range(650, 1051), range(700, 951)  # characters of a short page
+MIN_SHORT_CHARACTERS, MAX_SHORT_ARTICLES, MAX_SHORT_OF_A_FIELD = 700, 260, 24
+
+Parts = tuple[dict[str, str], dict[str, str], dict[str, dict[str, float]]]
 
 
 def build(data: Path) -> Retrieval:
@@ -33,29 +40,43 @@ def is_development(query_id: str) -> bool:
     return hashlib.blake2b(query_id.encode(), digest_size=1).digest()[0] % 2 == 0
 
 
-Parts = tuple[dict[str, str], dict[str, str], dict[str, dict[str, float]]]
+def build_short(data: Path) -> Retrieval:
+    """Return shorter pages, and of an article's questions the two that repeat least of its page."""
+    wiki = _articles(data, MIN_SHORT_CHARACTERS, SHORT_ARTICLES, 2, MAX_SHORT_ARTICLES)
+    law = _decisions(data, SHORT_DECISIONS, MAX_SHORT_OF_A_FIELD)
+    corpus, queries, relevances = ({**first, **second} for first, second in zip(wiki, law, strict=True))
+    return Retrieval("korean-pages-short", corpus, queries, relevances)
 
 
-def _articles(data: Path) -> Parts:
+def _articles(
+    data: Path,
+    min_characters: int = MIN_PAGE_CHARACTERS,
+    lengths: range = range(MIN_PAGE_CHARACTERS, sys.maxsize),
+    num_questions: int = 1,
+    max_pages: int | None = None,
+) -> Parts:
     """Put the paragraphs of an article together, in their order, to pages of at least the length wanted."""
     folder = data / "retrieval/korquad"
     paragraphs, titles = _paragraphs(folder)
     pages: list[list[str]] = []
     for id in paragraphs:
-        is_full = not pages or sum(len(paragraphs[each]) for each in pages[-1]) >= MIN_PAGE_CHARACTERS
+        is_full = not pages or sum(len(paragraphs[each]) for each in pages[-1]) >= min_characters
         if is_full or titles[pages[-1][0]] != titles[id]:
             pages.append([])
         pages[-1].append(id)
     corpus = {f"wiki-{page[0]}": "\n".join(paragraphs[id] for id in page) for page in pages}
     page_of = {id: f"wiki-{page[0]}" for page in pages for id in page}
-    corpus = {id: text for id, text in corpus.items() if len(text) >= MIN_PAGE_CHARACTERS}
+    corpus = {id: text for id, text in corpus.items() if len(text) in lengths}
     data_set = read_retrieval(folder)
     of_page: dict[str, list[tuple[float, str]]] = {}
     for query, text in data_set.queries.items():
         page = page_of[next(iter(data_set.relevances[query]))]
         if page in corpus:
             of_page.setdefault(page, []).append((repeated(text, corpus[page]), query))
-    chosen = {min(questions)[1]: page for page, questions in of_page.items()}
+    if max_pages is not None:  # those with questions
+        of_page = {page: of_page[page] for page in sorted(of_page)[:max_pages]}
+        corpus = {page: corpus[page] for page in of_page}
+    chosen = {query: page for page, asked in of_page.items() for _, query in sorted(asked)[:num_questions]}
     queries = {query: data_set.queries[query] for query in chosen}
     return corpus, queries, {query: {page: 1.0} for query, page in chosen.items()}
 
@@ -71,16 +92,18 @@ def _paragraphs(folder: Path) -> tuple[dict[str, str], dict[str, str]]:
     return {id: text for id, _, text in rows}, {id: title for id, title, _ in rows}
 
 
-def _decisions(data: Path) -> Parts:
+def _decisions(
+    data: Path, lengths: range = range(MIN_PAGE_CHARACTERS, sys.maxsize), max_pages: int = MAX_PAGES_OF_A_FIELD
+) -> Parts:
     """Take long holdings, of every field equally many where there are enough, and the question that each answers."""
     rows = enumerate(rows_of(data / "qa/korean-precedents", ["question", "passage", "field"]))
-    long = [(repeated(row[0], row[1]), number, *row) for number, row in rows if len(row[1]) >= MIN_PAGE_CHARACTERS]
+    long = [(repeated(row[0], row[1]), number, *row) for number, row in rows if len(row[1]) in lengths]
     corpus: dict[str, str] = {}
     queries: dict[str, str] = {}
     num_pages: Counter[str] = Counter()
     seen: set[str] = set()
     for _, number, question, passage, field in sorted(long):
-        if num_pages[field] < MAX_PAGES_OF_A_FIELD and not {question, passage} & seen:
+        if num_pages[field] < max_pages and not {question, passage} & seen:
             num_pages[field] += 1
             seen |= {question, passage}
             corpus[f"law-{number}"], queries[f"law-{number}"] = passage, question
@@ -100,8 +123,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path, help="folder with retrieval/korquad and qa/korean-precedents")
     parser.add_argument("out", type=Path, help="folder to write the set to")
+    parser.add_argument("--short", action="store_true", help="pages of 830 characters on average")
     options = parser.parse_args()
-    pages = build(options.data)
+    pages = build_short(options.data) if options.short else build(options.data)
     options.out.mkdir(parents=True, exist_ok=True)
     tables = {
         "corpus": [["id", "text"], *pages.corpus.items()],

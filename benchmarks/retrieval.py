@@ -25,7 +25,7 @@ import numpy as np
 import torch
 
 from benchmarks.chart import frontier
-from benchmarks.korean_pages import build, is_development, rows_of
+from benchmarks.korean_pages import build, build_short, is_development, rows_of
 from munjang import BiEncoder, CrossEncoder, Index, MultiVectorEncoder, SparseEncoder, checkpoint
 from munjang.engine.measure import processor
 from munjang.evaluation.kinds.corpus import Retrieval, read_retrieval
@@ -99,6 +99,7 @@ SETS: dict[str, Callable[[Path], Retrieval]] = {
     "KorQuAD": lambda data: read_retrieval(data / "retrieval/korquad"),
     "Cranfield": lambda data: read_retrieval(data / "retrieval/cranfield"),
     "long Korean pages": build,
+    "Korean pages of 830 characters": build_short,
     "KoBEST BoolQ": lambda data: questions(data, "korean-boolq", ["question", "passage"]),
     "MedQuAD": lambda data: questions(data, "medquad", ["question", "answer"]),
     "WikiQA": sentences,

@@ -53,6 +53,13 @@ def test_pages_are_long_and_have_the_question_that_repeats_least(data: Path, tmp
     assert "q0" not in pages.queries
 
 
+def test_short_pages_have_two_questions(data: Path) -> None:
+    """Two paragraphs of 450 characters are within the length, a holding of a thousand is not."""
+    pages = korean_pages.build_short(data)
+    assert sorted(pages.corpus) == ["wiki-p0", "wiki-p3"]
+    assert sorted(pages.queries) == ["q0", "q1", "q4"]
+
+
 def test_every_way_is_measured(tiny_bert: Path, tmp_path: Path) -> None:
     for name, rows in {
         "corpus": ["id\ttext", "a\tred apples", "b\tblue whales", "c\tgreen trees"],
