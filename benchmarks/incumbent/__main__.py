@@ -13,11 +13,13 @@ differs without a reason in differences.py.
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tarfile
 from collections import Counter
 from collections.abc import Iterable
+from datetime import date
 from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
@@ -32,6 +34,7 @@ LAST_WITH_TESTS = "5.3.0"  # later source distributions have no tests
 LEFT_OUT = ("base/modules/transformer", "test_pretrained", "test_opensearch_models", "test_search_engines")
 # Each of their tests starts processes that import both libraries: minutes a file
 LEFT_OUT += ("test_multi_process",)
+CAUSE = re.compile(r" \(/.*|'?/tmp/\S+")  # paths, which differ from run to run
 UTILS = '"""What the source distribution leaves out."""\n\n\ndef is_ci():\n    return False\n'
 
 
@@ -41,6 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--checkout", type=Path, help="a checkout of sentence-transformers; none: PyPI")
     parser.add_argument("--work", type=Path, default=ROOT / ".compat", help="where models and outcomes are kept")
     parser.add_argument("--only", nargs="*", default=[], help="paths below tests/; the floor is then not checked")
+    parser.add_argument("--stored", action="store_true", help="compare the outcomes of earlier runs; run nothing")
     parser.add_argument("--fresh", action="store_true", help="run the tests with sentence-transformers again too")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 2)
     parser.add_argument("--limit", type=int, default=1800, help="seconds for a folder of tests")
@@ -58,7 +62,8 @@ def main(arguments: list[str] | None = None) -> int:
     sides = {}
     for side in ("theirs", "ours"):
         outcomes = {path: stored / side / f"{path.replace('/', '.')}.jsonl" for path in paths}
-        for group in _groups(path for path in paths if side == "ours" or options.fresh or not outcomes[path].is_file()):
+        is_new = (side == "ours" or options.fresh) and not options.stored
+        for group in _groups(path for path in paths if is_new or not outcomes[path].is_file()):
             rows = _run(side, checkout.resolve(), group, options)
             for path in group:
                 own = [row for row in rows if row["test"].partition("::")[0] == path]
@@ -70,7 +75,10 @@ def main(arguments: list[str] | None = None) -> int:
     _print(result, options.show)
     floor = RESULTS / f"compat-{name}.json"
     if options.record:
-        floor.write_text(json.dumps({**result, "reasons": sorted(set(result["reasons"].values()))}, indent=1) + "\n")
+        commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
+        when = {"date": date.today().isoformat(), "commit": commit.stdout.strip()}
+        reasons = dict(Counter(result["reasons"].values()).most_common())
+        floor.write_text(json.dumps({**when, **result, "reasons": reasons}, indent=1) + "\n", encoding="utf-8")
     return 0 if options.only else _check(result, floor)
 
 
@@ -150,11 +158,15 @@ def compare(theirs: dict[str, dict[str, str]], ours: dict[str, dict[str, str]]) 
     differing = {test: rows[test]["why"] for test, outcome in of_test.items() if outcome == "differing"}
     reasons = {test: reason for test, why in differing.items() if (reason := reason_of(test, why))}
     totals = Counter(of_test.values())
+    causes = Counter(
+        CAUSE.sub("", rows[test]["why"])[:100] for test, outcome in of_test.items() if outcome == "missing"
+    )
     return {
         "can_run": len(counted),
         **{outcome: totals[outcome] for outcome in ("passed", "missing", "differing")},
         "unexplained": {test: why for test, why in differing.items() if test not in reasons},
         "reasons": reasons,
+        "causes_of_missing": dict(causes.most_common(40)),
         "files": {name: dict(count) for name, count in sorted(files.items())},
     }
 

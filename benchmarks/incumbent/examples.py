@@ -16,6 +16,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from datetime import date
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -72,7 +73,7 @@ def run(path: Path, work: Path, seconds: int) -> dict[str, Any]:
             "OMP_NUM_THREADS": "1",
             "TOKENIZERS_PARALLELISM": "false",
             "WANDB_MODE": "disabled",
-            "PYTHONPATH": os.pathsep.join([str(ROOT), str(path.parent)]),
+            "PYTHONPATH": os.pathsep.join([str(ROOT), str(path.parent.resolve())]),
         }
         command = [sys.executable, "-m", "benchmarks.incumbent.small", str(script)]
         try:
@@ -115,18 +116,31 @@ def main(arguments: list[str] | None = None) -> int:
             continue
         outcomes[name] = run(path, options.work, options.limit)
         print(f"{outcomes[name]['outcome']:9} {name} {outcomes[name].get('why', '')[:150]}", flush=True)
-    ran = sorted(name for name, each in outcomes.items() if each["outcome"] == "ran")
-    print(f"{len(ran)} ran")
+        if options.out is not None:  # each time, as a run may be stopped
+            _record(options.out, scripts, lacking, outcomes)
+    print(f"{sum(each['outcome'] == 'ran' for each in outcomes.values())} ran")
     if options.out is not None:
-        record = {
-            "scripts": len(scripts),
-            "names_are_there": len(whole),
-            "ran": ran,
-            "others": {name: each for name, each in outcomes.items() if name not in ran},
-            "names_missing": {name: names for name, names in lacking.items() if names},
-        }
-        options.out.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        _record(options.out, scripts, lacking, outcomes)
     return 0
+
+
+def _record(
+    path: Path, scripts: list[Path], lacking: dict[str, list[str]], outcomes: dict[str, dict[str, Any]]
+) -> None:
+    """Write what is known, with the outcomes of an earlier record of the same day for scripts that did not run now."""
+    before = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    today = date.today().isoformat()
+    known = before["outcomes"] if before.get("date") == today else {}
+    merged = {**known, **outcomes}
+    record = {
+        "date": today,
+        "scripts": len(scripts),
+        "names_are_there": sum(not names for names in lacking.values()),
+        "ran": sum(each["outcome"] == "ran" for each in merged.values()),
+        "outcomes": dict(sorted(merged.items())),
+        "names_missing": {name: names for name, names in lacking.items() if names},
+    }
+    path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

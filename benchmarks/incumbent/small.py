@@ -45,7 +45,9 @@ def main(script: str) -> None:
 
     def find_folder(name: Any, organization: Any, *options: Any) -> Path:
         try:
-            return real(name, organization, *options)
+            found = real(name, organization, *options)
+            has_weights = any(found.rglob("*.safetensors")) or any(found.rglob("*.bin"))
+            return found if has_weights else real(stand_ins.BARE, organization, *options)
         except CheckpointError:
             is_scorer = "cross-encoder" in f"{organization}/{name}" or "rerank" in str(name)
             tiny = stand_ins.SCORER if is_scorer else stand_ins.SENTENCE

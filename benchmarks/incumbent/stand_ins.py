@@ -132,6 +132,7 @@ def _write(path: Path, value: object) -> None:
 
 
 SENTENCE = "sentence-transformers-testing/stsb-bert-tiny-safetensors"
+BARE = "prajjwal1/bert-tiny"
 SCORER = "cross-encoder-testing/reranker-bert-tiny-gooaq-bce"
 TANH = {"activation_fn": "torch.nn.modules.activation.Tanh", "version": "4.0.0"}
 STAND_INS: dict[str, Callable[[Path], None]] = {
@@ -142,7 +143,7 @@ STAND_INS: dict[str, Callable[[Path], None]] = {
     "sentence-transformers-testing/stsb-bert-tiny-lora": write_adapter,
     "distilbert/distilbert-base-uncased": write_distilbert,
     "google-bert/bert-base-uncased": write_tokenizer,
-    "prajjwal1/bert-tiny": write_bert,
+    BARE: write_bert,
     SCORER: write_scorer,
     f"{SCORER}-tanh-v3": lambda folder: write_scorer(
         folder, {"sbert_ce_default_activation_function": "torch.nn.modules.activation.Tanh"}

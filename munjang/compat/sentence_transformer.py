@@ -69,6 +69,8 @@ class SentenceTransformer(SentenceFitting, Embedder, Model[BiEncoder]):
         token = use_auth_token if token is None else token
         if modules is not None:
             facade, blocks = None, list(modules.values() if isinstance(modules, dict) else modules)
+            if not blocks:
+                raise InputError("modules is empty: give at least one, such as Transformer(path).")
             own: dict[str, str] = {}
         else:
             organization = self.default_huggingface_organization
@@ -115,11 +117,6 @@ class SentenceTransformer(SentenceFitting, Embedder, Model[BiEncoder]):
         facade.similarity_name, facade.truncate_dim = self._similarity_name, self.truncate_dim
         return facade
 
-    @staticmethod
-    def load(input_path: str) -> "SentenceTransformer":
-        """Return `SentenceTransformer(input_path)`."""
-        return SentenceTransformer(input_path)
-
     @deprecated_kwargs(sentences="inputs")
     def encode(
         self,
@@ -151,7 +148,7 @@ class SentenceTransformer(SentenceFitting, Embedder, Model[BiEncoder]):
         is_single = self.is_singular_input(inputs)
         texts = [inputs] if is_single else self._listed(inputs)
         options = {name: kwargs[name] for name in kwargs if name in self.get_model_kwargs()}
-        if not self.is_ours or options:
+        if not self.is_ours or options or any(not isinstance(text, str) for text in texts):
             given = Wanted(
                 output_value,
                 convert_to_numpy and not convert_to_tensor,
@@ -355,14 +352,15 @@ class SentenceTransformer(SentenceFitting, Embedder, Model[BiEncoder]):
             self.truncate_dim = before
 
     truncate_sentence_embeddings = truncate_embeddings  # its name before 6.0
+    load: Any = classmethod(lambda cls, input_path: cls(input_path))
 
     def get_embedding_dimension(self) -> int | None:
         """Return the dimension of embeddings, after truncation; None if no module says it."""
         for module in reversed(list(self)):
             known = next((name for name in DIMENSIONS if hasattr(module, name)), None)
-            if known is not None:
-                width = int(getattr(module, known)())
-                return width if self.truncate_dim is None else min(width, self.truncate_dim)
+            width = None if known is None else getattr(module, known)()
+            if width is not None:
+                return int(width) if self.truncate_dim is None else min(int(width), self.truncate_dim)
         return None
 
     def get_sentence_embedding_dimension(self) -> int | None:
@@ -380,9 +378,12 @@ class SentenceTransformer(SentenceFitting, Embedder, Model[BiEncoder]):
         return isinstance(inputs, (str, dict))
 
     def _listed(self, inputs: Any) -> list[Any]:
-        rows = inputs if isinstance(inputs, list) else None
-        if rows is not None and any(not isinstance(row, str) for row in rows) and not self.is_ours:
-            return rows
+        if isinstance(inputs, np.ndarray) and inputs.ndim == 2:
+            inputs = inputs.tolist()
+        if isinstance(inputs, (list, tuple)):
+            has_pairs = any(isinstance(row, (list, tuple)) for row in inputs)
+            if has_pairs or (not self.is_ours and any(not isinstance(row, str) for row in inputs)):
+                return list(inputs)
         return as_texts(inputs)
 
     def _write_folder(self, path: Path) -> None:

@@ -188,3 +188,10 @@ def test_tensors_stay_usable_for_training_on_top(both: Both) -> None:
     layer = torch.nn.Linear(32, 2)
     layer(ours.encode(TEXTS, convert_to_tensor=True)).sum().backward()
     assert layer.weight.grad is not None
+
+
+def test_pairs_of_texts_are_read_together(both: Both) -> None:
+    ours, theirs = both("bert")
+    pairs = [("a quick fox", "jumps over"), ("the cat", "the lazy dog and the cat")]
+    for given in (pairs, [list(pair) for pair in pairs], np.array(pairs)):
+        assert_same(ours.encode(given), theirs.encode(given), 3e-6)

@@ -76,6 +76,12 @@ class BaseTrainer(Loaders, Trainer):  # type: ignore[misc]
         for name, dataset in (("train", train_dataset), ("eval", eval_dataset)):
             _check_features(name, dataset)
             parts = dataset.values() if isinstance(dataset, dict) else [dataset]
+            if (
+                isinstance(dataset, dict)
+                and any(isinstance(part, IterableDataset) for part in parts)
+                and name == "train"
+            ):
+                raise ValueError("A DatasetDict containing an IterableDataset is not compatible with the trainer.")
             if not self.takes_streams and any(isinstance(part, IterableDataset) for part in parts):
                 raise ValueError(
                     f"{type(self).__name__} does not support an IterableDataset for the `{name}_dataset`. "
