@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Request, Response
 from fastapi.routing import APIRoute
-from pydantic import AfterValidator, BaseModel, ConfigDict, FailFast, Field, Strict, StrictInt
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, FailFast, Field, Strict, StrictInt
 from starlette.exceptions import HTTPException
 
 from munjang.server.errors import Refused
@@ -39,9 +39,15 @@ class FirstError(FailFast):
     __hash__ = object.__hash__  # a union of such lists needs it
 
 
+def _whole(value: Any) -> Any:
+    """Take 8.0 for 8, as JSON Schema does."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 # What clients send is JSON of the type that /openapi.json names: neither 0 nor "yes" is a boolean, nor "8" a number
 Flag = Annotated[bool, Strict()]
-Count = Annotated[int, Strict(), Field(ge=1)]
+Whole = Annotated[int, Strict(), BeforeValidator(_whole)]
+Count = Annotated[Whole, Field(ge=1)]
 Part = Annotated[float, Strict(), Field(ge=0, le=1)]
 
 NOT_EMPTY = Field(json_schema_extra={"minItems": 1})  # for the description alone: routes say it in their own words

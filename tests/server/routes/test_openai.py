@@ -95,7 +95,7 @@ def test_bad_requests(body: dict[str, Any], status: int, param: str | None, serv
     assert len(error["message"]) < 300
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b'"text"', b"null", b"[" * 100_000])
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b'"text"', b"null", b"[" * 500])
 def test_bad_json(content: bytes, server: Any) -> None:
     answer = server.client.post("/v1/embeddings", content=content, headers={"content-type": "application/json"})
     assert answer.status_code == 400

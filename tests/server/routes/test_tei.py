@@ -152,7 +152,7 @@ def test_what_was_cut_is_said(server: Any, model: BiEncoder) -> None:
         ("/rerank", {"query": "a", "documents": ["a"], "top_n": True}),
         ("/tokenize", {"inputs": "a", "add_special_tokens": "yes"}),
         ("/similarity", {"inputs": {"source_sentence": "a", "sentences": ["a"]}, "parameters": {"truncate": 0}}),
-        ("/search", {"query": "a", "k": 2.0}),
+        ("/search", {"query": "a", "k": 2.5}),
         ("/search", {"query": "a", "min_score": "0.5"}),
     ],
 )
