@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from munjang.data.mixing import mix, turns
+from munjang.errors import InputError
 from munjang.training.batches import Batches
 from munjang.training.config import TrainConfig
 from munjang.training.datasets import Dataset, PreparedDataset, prepare
@@ -30,6 +31,8 @@ def prepare_all(
     datasets: Sequence[Dataset], trainee: Trainee, config: TrainConfig, cache: Path | None
 ) -> list[PreparedDataset]:
     """Prepare all datasets of a run; the model adopts the prompts that they are trained with."""
+    if config.stream and not any(is_streamed(dataset, config) for dataset in datasets):
+        raise InputError("stream reads files a block at a time, and this data is in memory already; leave it out.")
     # how often each dataset takes a turn depends on the sizes of all
     is_counted = config.max_steps is None or len(datasets) > 1
     prepared = [

@@ -154,6 +154,16 @@ def test_an_average_is_over_the_sets_of_each_seed_and_has_the_papers() -> None:
     assert row.average(("a", "c")).seeds == (25.5,)
 
 
+def test_a_table_without_a_measured_set_is_not_shown() -> None:
+    similarity, supervised = tables(LANGUAGES["ko"], "regression")[:2]
+    line = similarity.lines[0]
+    record = {"line": line.name, "seed": 1, "part": "", "scores": {"korsts-test": {"spearman_cosine": 50.0}}}
+    record |= {"machine": "a machine", "date": "2026-11-19", "train_rows": {}}
+    empty = replace(similarity, sets=("nsmc",))
+    found = Result.of("model", PaperConfig(), [similarity, empty, supervised], [record], None, ())
+    assert [each.table for each in found.tables] == [similarity]
+
+
 def test_seeds_without_a_record_are_named() -> None:
     shown = markdown(Result("model", PaperConfig(seeds=(1, 2, 3)), (), None, (), seeds=(1,)))
     assert "seeds 1 (not yet 2, 3), batch" in shown

@@ -173,3 +173,5 @@ def test_ready_vectors_belong_to_rows_in_memory(model: BiEncoder) -> None:
     vectors = torch.zeros(22, 2, model.dimension).numpy()
     with pytest.raises(InputError, match="give the model itself for a stream"):
         train(model, [Dataset(data=rows, objective="embedding_mse", teacher=vectors)], config=quiet(**SMALL))
+    with pytest.raises(InputError, match="this data is in memory already; leave it out"):
+        train(model, ROWS, "regression", quiet(stream=True, **SMALL))
