@@ -46,8 +46,8 @@ def _whole(value: Any) -> Any:
 
 # What clients send is JSON of the type that /openapi.json names: neither 0 nor "yes" is a boolean, nor "8" a number
 Flag = Annotated[bool, Strict()]
-Whole = Annotated[int, Strict(), BeforeValidator(_whole)]
-Count = Annotated[Whole, Field(ge=1)]
+WHOLE = BeforeValidator(_whole)  # behind the bounds, or the description leaves them out
+Count = Annotated[int, Strict(), Field(ge=1), WHOLE]
 Part = Annotated[float, Strict(), Field(ge=0, le=1)]
 
 NOT_EMPTY = Field(json_schema_extra={"minItems": 1})  # for the description alone: routes say it in their own words

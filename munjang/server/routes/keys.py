@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Request
-from pydantic import Field
+from pydantic import Field, Strict
 
-from munjang.server.bodies import OwnBody, Text, Whole, new_router
+from munjang.server.bodies import WHOLE, OwnBody, Text, new_router
 from munjang.server.errors import Refused
 from munjang.server.service import Service
 from munjang.server.tenants import NAME, SCOPES, Key, Keyring, add_key, revoke_key
 
-Limit = Annotated[Whole, Field(ge=1, le=2**53)] | None
+Limit = Annotated[int, Strict(), Field(ge=1, le=2**53), WHOLE] | None
 
 Scope = Annotated[Text, Field(json_schema_extra={"enum": list(SCOPES)})]
 

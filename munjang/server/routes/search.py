@@ -9,7 +9,7 @@ from pydantic import Field, Strict
 from pydantic_core import to_json
 
 from munjang.index.candidates import RetrieveOptions
-from munjang.server.bodies import Flag, OwnBody, Part, Text, Whole, new_router
+from munjang.server.bodies import WHOLE, Flag, OwnBody, Part, Text, new_router
 from munjang.server.embedder import Embedding
 from munjang.server.errors import Refused
 from munjang.server.render import listed, written
@@ -29,8 +29,8 @@ class Search(OwnBody):
     """
 
     query: Text
-    k: Annotated[Whole, Field(ge=1, le=1000)] = 10
-    candidates: Annotated[Whole, Field(ge=1, le=1000)] = 100
+    k: Annotated[int, Strict(), Field(ge=1, le=1000), WHOLE] = 10
+    candidates: Annotated[int, Strict(), Field(ge=1, le=1000), WHOLE] = 100
     where: Annotated[Text, Field(max_length=10_000)] | None = None
     rerank: Flag | str = False
     rerank_weight: Part | None = None
@@ -41,7 +41,7 @@ class Search(OwnBody):
     diversity: Part = 0.0
     min_score: Part | None = None
     index: Text | None = None
-    around: Annotated[Whole, Field(ge=0, le=1000)] | Literal["document"] = 0
+    around: Annotated[int, Strict(), Field(ge=0, le=1000), WHOLE] | Literal["document"] = 0
 
 
 def routes(service: Service) -> APIRouter:

@@ -159,3 +159,17 @@ def test_what_was_cut_is_said(server: Any, model: BiEncoder) -> None:
 def test_another_type_is_refused(server: Any, path: str, body: Any) -> None:
     """As the description says: 0 is no false, "8" no number."""
     assert server.client.post(path, json=body).status_code == 422
+
+
+def test_bounds_are_in_the_description(server: Any) -> None:
+    """And 8.0 is a whole number there: JSON Schema says so."""
+    schemas = server.client.get("/openapi.json").json()["components"]["schemas"]
+    assert schemas["Search"]["properties"]["k"] == {
+        "type": "integer",
+        "maximum": 1000.0,
+        "minimum": 1.0,
+        "title": "K",
+        "default": 10,
+    }
+    assert schemas["TEIEmbed"]["properties"]["dimensions"]["anyOf"][0] == {"type": "integer", "minimum": 1.0}
+    assert server.client.post("/embed", json={"inputs": "a", "dimensions": 8.0}).status_code == 200
