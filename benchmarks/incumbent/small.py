@@ -47,10 +47,10 @@ def main(script: str) -> None:
         try:
             found = real(name, organization, *options)
             has_weights = any(found.rglob("*.safetensors")) or any(found.rglob("*.bin"))
-            return found if has_weights else real(stand_ins.BARE, organization, *options)
+            return found if has_weights else real(stand_ins.WIDE, organization, *options)
         except CheckpointError:
             is_scorer = "cross-encoder" in f"{organization}/{name}" or "rerank" in str(name)
-            tiny = stand_ins.SCORER if is_scorer else stand_ins.SENTENCE
+            tiny = stand_ins.SCORER if is_scorer else stand_ins.WIDE
             print(f"{name}: {tiny} in its place", file=sys.stderr)
             return real(tiny, organization, *options)
 

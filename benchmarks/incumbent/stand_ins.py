@@ -49,7 +49,7 @@ def write_bert(folder: Path, head: str = "Model", **options: Any) -> None:
     """Write a BERT of two layers as transformers does."""
     import transformers
 
-    config = transformers.BertConfig(vocab_size=30522, **SIZES, **options)
+    config = transformers.BertConfig(vocab_size=30522, **{**SIZES, **options})
     model = getattr(transformers, f"Bert{head}")(config)
     with torch.no_grad():  # drawn wide, so that texts differ
         for name, parameter in model.named_parameters():
@@ -132,7 +132,7 @@ def _write(path: Path, value: object) -> None:
 
 
 SENTENCE = "sentence-transformers-testing/stsb-bert-tiny-safetensors"
-BARE = "prajjwal1/bert-tiny"
+BARE, WIDE = "prajjwal1/bert-tiny", "stand-in/bert-of-width-768"
 SCORER = "cross-encoder-testing/reranker-bert-tiny-gooaq-bce"
 TANH = {"activation_fn": "torch.nn.modules.activation.Tanh", "version": "4.0.0"}
 STAND_INS: dict[str, Callable[[Path], None]] = {
@@ -144,6 +144,7 @@ STAND_INS: dict[str, Callable[[Path], None]] = {
     "distilbert/distilbert-base-uncased": write_distilbert,
     "google-bert/bert-base-uncased": write_tokenizer,
     BARE: write_bert,
+    WIDE: lambda folder: write_bert(folder, hidden_size=768, num_attention_heads=12),  # for dims of examples
     SCORER: write_scorer,
     f"{SCORER}-tanh-v3": lambda folder: write_scorer(
         folder, {"sbert_ce_default_activation_function": "torch.nn.modules.activation.Tanh"}
