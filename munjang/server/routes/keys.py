@@ -21,7 +21,7 @@ Scope = Annotated[Text, Field(json_schema_extra={"enum": list(SCOPES)})]
 class NewKey(OwnBody):
     """POST /keys. `only`: metadata that all of its documents have."""
 
-    name: Annotated[Text, Field(json_schema_extra={"pattern": NAME.pattern.replace(r"\Z", "$")})]
+    name: Annotated[Text, Field(json_schema_extra={"pattern": "^" + NAME.pattern.replace(r"\Z", "$")})]
     scopes: Annotated[list[Scope], Field(min_length=1, max_length=3)] = Field(default_factory=lambda: ["read"])
     indexes: Annotated[list[Text], Field(max_length=100)] = Field(default_factory=list)
     only: dict[Text, Text | bool | int | float] = Field(default_factory=dict)
