@@ -20,8 +20,9 @@ def table(root: Path, document: str) -> str:
         for part in record["parts"]:
             when = part.get("when", record["when"])
             if part["name"] in FIGURES and when > newest.get(part["name"], ("", ""))[0]:
-                scale = f", scale {record['scale']:g}" if "scale" in record else ""
-                newest[part["name"]] = when, f"| {row(part)} | {when[:10]}{scale} |"
+                scale = part.get("scale", record.get("scale"))
+                run = when[:10] + ("" if scale is None else f", scale {scale:g}")
+                newest[part["name"]] = when, f"| {row(part)} | {run} |"
     if not newest:
         raise Stale(f"there is no record {RECORDS}")
     head = ["| part | figures | held | run |", "|---|---|---|---|"]
