@@ -17,8 +17,11 @@ from pathlib import Path
 from munjang import BiEncoder, CrossEncoder
 from recipes.models.lists import mine
 from recipes.models.measure import measure_all
+from recipes.models.nli import CONFIG as NLI_CONFIG
+from recipes.models.nli import measure_nli, new_nli, nli_data
 from recipes.models.pairs import collect
-from recipes.models.reranker import CONFIG, learn, teach
+from recipes.models.reranker import CONFIG, NUM_LAYERS, fit, learn, teach
+from recipes.models.translated import translate
 
 
 def _pairs(options: argparse.Namespace) -> None:
@@ -37,16 +40,28 @@ def _teacher(options: argparse.Namespace) -> None:
 def _reranker(options: argparse.Namespace) -> None:
     out = options.work / options.name
     config = replace(CONFIG, max_steps=options.updates, learning_rate=options.rate, seed=options.seed)
-    learn(_start(options, "float32"), _start(options), options.work, options.share, config, out)
+    learn(_start(options), options.work, NUM_LAYERS, config, out)
     _measure(options, options.name)
 
 
 def _final(options: argparse.Namespace) -> None:
     """Measure on the sets that nothing was chosen on, once, for the model that is to be shipped."""
     folders = [options.data / "retrieval" / name for name in FINAL_SETS]
+    if "pubmedqa" in FINAL_SETS:
+        translate(options.data / "retrieval/pubmedqa", ASKED_ACROSS, options.work / "final" / ASKED_ACROSS)
+        folders.append(options.work / "final" / ASKED_ACROSS)
     measure_all(_named(options), _start(options), folders, options.work / f"{options.name}-final.json")
 
 
+def _nli(options: argparse.Namespace) -> None:
+    """Train three labels on the layers of the re-ranker, a by-product, and measure them."""
+    model = new_nli(options.work / options.name, str(_start(options).device))
+    config = replace(NLI_CONFIG, max_steps=options.nli_updates, seed=options.seed)
+    fit(model, nli_data(options.data), config)
+    measure_nli(model, options.data, options.work / "nli.json")
+
+
+ASKED_ACROSS = "pubmedqa-ko-en"  # 60 questions of PubMedQA in Korean
 FINAL_SETS = ("korquad", "cranfield", "cacm", "pubmedqa", "korean-pages")
 STAGES: dict[str, Callable[[argparse.Namespace], None]] = {
     "pairs": _pairs,
@@ -54,6 +69,7 @@ STAGES: dict[str, Callable[[argparse.Namespace], None]] = {
     "teacher": _teacher,
     "reranker": _reranker,
     "final": _final,
+    "nli": _nli,
 }
 
 
@@ -88,11 +104,11 @@ def main() -> None:
     parser.add_argument("--stages", nargs="+", choices=list(STAGES), default=list(STAGES)[:4])
     parser.add_argument("--start", default="ko-en-small", help="the encoder")
     parser.add_argument("--device", help="default: the best there is")
-    parser.add_argument("--teacher-updates", type=int, default=2500)
+    parser.add_argument("--teacher-updates", type=int, default=2200)
     parser.add_argument("--teacher-rate", type=float, default=1e-4)
-    parser.add_argument("--updates", type=int, default=3000)
+    parser.add_argument("--updates", type=int, default=3700)
     parser.add_argument("--rate", type=float, default=2e-4)
-    parser.add_argument("--share", type=float, default=0.15, help="of the teacher beside the encoder, in English")
+    parser.add_argument("--nli-updates", type=int, default=600)
     parser.add_argument("--name", default="reranker")
     parser.add_argument("--seed", type=int, default=5)
     options = parser.parse_args()

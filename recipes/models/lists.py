@@ -14,6 +14,7 @@ from munjang import BiEncoder
 from munjang.data.examples import Examples
 from munjang.types import Doubles, Ints
 from recipes.ko_en_small.data import read_table
+from recipes.models import across
 
 NUM_NEGATIVES = 8
 HARDEST = 12  # the nearest passages, from which four negatives are drawn; others come from the next ones, one from all
@@ -47,18 +48,36 @@ def mine(model: BiEncoder, work: Path) -> None:
         name = path.name.split(".")[0]
         if (work / f"lists/{name}.npz").exists():
             continue
-        queries, passages, own = texts_of(path)
-        nearest = fused(model, queries, passages)
         random = np.random.default_rng(29)
-        rows = [
-            (at, right, _drawn(nearest[at], own[at], len(passages), random))
-            for at in range(len(queries))
-            for right in own[at]
-        ]
-        found = [(at, [right, *wrong]) for at, right, wrong in rows if len(wrong) == NUM_NEGATIVES]
-        numbers = {"query": [at for at, _ in found], "passages": [row for _, row in found]}
-        np.savez(work / f"lists/{name}.npz", query=_numbers(numbers["query"]), passages=_numbers(numbers["passages"]))
-        print(f"{name}: {len(found):,} lists of {len(queries):,} questions", flush=True)
+        query_N, passages_NK = (_mixed if across.is_across(path) else _alike)(model, path, random)
+        np.savez(work / f"lists/{name}.npz", query=query_N, passages=passages_NK)
+        print(f"{name}: {len(query_N):,} lists", flush=True)
+
+
+def _alike(model: BiEncoder, path: Path, random: np.random.Generator) -> tuple[Ints, Ints]:
+    """Draw negatives for questions from all passages of their table."""
+    queries, passages, own = texts_of(path)
+    nearest = fused(model, queries, passages)
+    rows = [
+        (at, right, _drawn(nearest[at], own[at], len(passages), random))
+        for at in range(len(queries))
+        for right in own[at]
+    ]
+    found = [(at, [right, *wrong]) for at, right, wrong in rows if len(wrong) == NUM_NEGATIVES]
+    return _numbers([at for at, _ in found]), _numbers([row for _, row in found])
+
+
+def _mixed(model: BiEncoder, path: Path, random: np.random.Generator) -> tuple[Ints, Ints]:
+    """Draw negatives for units, the nearest in either language, and put each into a language."""
+    queries, passages = across.read_units(path)
+    count = len(queries) // 2
+    nearest = [fused(model, queries[part], passages[part]) for part in (slice(count), slice(count, None))]
+    turns_ND = np.stack(nearest, axis=2).reshape(count, -1)
+    drawn = [_drawn(_numbers(list(dict.fromkeys(turns_ND[at].tolist()))), [at], count, random) for at in range(count)]
+    full = [[at, *wrong] for at, wrong in enumerate(drawn) if len(wrong) == NUM_NEGATIVES]
+    rows = _numbers(full).reshape(-1, 1 + NUM_NEGATIVES)
+    is_same = [queries[at] == passages[at] for at in rows[:, 0].tolist()]
+    return across.put_in_languages(rows, count, is_same, random)
 
 
 def texts_of(path: Path) -> tuple[list[str], list[str], list[list[int]]]:
@@ -75,7 +94,7 @@ def texts_of(path: Path) -> tuple[list[str], list[str], list[list[int]]]:
 def read_lists(work: Path, name: str) -> Lists:
     """Read the lists of a source."""
     path = next((work / "pairs").glob(f"{name}.tsv*"))
-    queries, passages, _ = texts_of(path)
+    queries, passages = across.read_units(path) if across.is_across(path) else texts_of(path)[:2]
     numbers = np.load(work / f"lists/{name}.npz")
     return Lists(name, queries, passages, numbers["query"], numbers["passages"])
 

@@ -1,4 +1,7 @@
-"""Measure a re-ranker on retrieval sets: the encoder's best passages ordered by each weight of the re-ranker."""
+"""Measure a re-ranker on retrieval sets: the encoder's best texts ordered by each weight of the re-ranker.
+
+A text longer than an index keeps it counts by its best window, as the passages of a document do in a search.
+"""
 
 import json
 from pathlib import Path
@@ -11,20 +14,24 @@ from munjang.evaluation.kinds.corpus import Retrieval, read_retrieval
 from munjang.evaluation.metrics.bootstrap import draw, interval, mean_of
 from munjang.evaluation.metrics.ranking import rank_rows
 from munjang.index.rerank import added
+from munjang.text.passages import PassageCutter
 from munjang.types import Doubles
 
 NUM_CANDIDATES = 50
 WEIGHTS = (0.0, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 1.0)
 METRICS = ("ndcg@10", "mrr@10")
+WINDOW, OVERLAP = 256, 32  # tokens, as an index cuts documents
 Summary = dict[str, dict[str, list[float]]]  # by metric and weight: value, its interval, gain over 0, its interval
 Figures = dict[str, dict[str, list[float]]]  # by metric and weight, one for each query
 
 
-def measure_all(model: CrossEncoder, encoder: BiEncoder, folders: list[Path], out: Path | None = None) -> None:
+def measure_all(
+    model: CrossEncoder, encoder: BiEncoder, folders: list[Path], out: Path | None = None, window: int = WINDOW
+) -> None:
     """Print a line for each set, and write the figures of each query."""
     record = {}
     for folder in folders:
-        record[folder.name] = found = measure(model, encoder, read_retrieval(folder))
+        record[folder.name] = found = measure(model, encoder, read_retrieval(folder), window)
         means = {weight: 100 * float(np.mean(values)) for weight, values in found["ndcg@10"].items()}
         print(f"{folder.name:12} " + "  ".join(f"{weight}: {value:.2f}" for weight, value in means.items()), flush=True)
     if out is not None:
@@ -34,20 +41,25 @@ def measure_all(model: CrossEncoder, encoder: BiEncoder, folders: list[Path], ou
         print(f"mean at {weight}: {100 * mean:.2f}", flush=True)
 
 
-def measure(model: CrossEncoder, encoder: BiEncoder, data: Retrieval) -> Figures:
-    """Return nDCG@10 and MRR@10 of every query by the re-ranker's weight."""
+def measure(model: CrossEncoder, encoder: BiEncoder, data: Retrieval, window: int = WINDOW) -> Figures:
+    """Return nDCG@10 and MRR@10 of every query by the re-ranker's weight; 0 tokens: texts count whole."""
     documents, queries = list(data.corpus), list(data.queries)
     vectors = [
         torch.from_numpy(encoder.encode([texts[each] for each in ids], normalize=True, progress=False))
         for texts, ids in ((data.corpus, documents), (data.queries, queries))
     ]
     best = (vectors[1] @ vectors[0].T).topk(min(NUM_CANDIDATES, len(documents)), dim=1)
+    rows = best.indices.tolist()
+    parts = windows(encoder, [data.corpus[documents[at]] for at in sorted({at for row in rows for at in row})], window)
     pairs = [
-        (data.queries[query], data.corpus[documents[at]])
-        for query, row in zip(queries, best.indices.tolist(), strict=True)
+        (data.queries[query], part)
+        for query, row in zip(queries, rows, strict=True)
         for at in row
+        for part in parts[data.corpus[documents[at]]]
     ]
-    logits = model.predict(pairs, activation="Identity", progress=False).reshape(len(queries), -1)
+    counts = [len(parts[data.corpus[documents[at]]]) for row in rows for at in row]
+    scores_P = model.predict(pairs, activation="Identity", progress=False)
+    logits = np.maximum.reduceat(scores_P, np.cumsum([0, *counts[:-1]])).reshape(len(queries), -1)
     figures: Figures = {metric: {} for metric in METRICS}
     for weight in WEIGHTS:
         scores = [
@@ -56,12 +68,25 @@ def measure(model: CrossEncoder, encoder: BiEncoder, data: Retrieval) -> Figures
         ]
         run = {
             query: {documents[at]: float(value) for at, value in zip(row, values, strict=True)}
-            for query, row, values in zip(queries, best.indices.tolist(), scores, strict=True)
+            for query, row, values in zip(queries, rows, scores, strict=True)
         }
         by_metric = rank_rows(data.relevances, run, [10], ["ndcg", "mrr"])
         for metric in METRICS:
             figures[metric][str(weight)] = by_metric[metric]
     return figures
+
+
+def windows(encoder: BiEncoder, texts: list[str], window: int) -> dict[str, list[str]]:
+    """Return the passages that an index keeps of each text."""
+    if window == 0:
+        return {text: [text] for text in texts}
+    tokenizer = encoder.tokenizer
+    cutter = PassageCutter(window, OVERLAP, count=lambda some: tokenizer.bodies(list(some))[1])
+    sizes = tokenizer.bodies(texts)[1]
+    return {
+        text: [passage.text for passage in cutter.cut(text)] if size > window else [text]
+        for text, size in zip(texts, sizes.tolist(), strict=True)
+    }
 
 
 def summary(figures: Figures) -> Summary:

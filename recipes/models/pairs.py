@@ -9,6 +9,7 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import copytree
 from tempfile import TemporaryDirectory
 from typing import TypeAlias
 
@@ -18,13 +19,17 @@ from munjang.data.reading import drop_overlap, read_examples
 from munjang.data.writing import write_table
 from munjang.text.sentences import split
 from recipes.ko_en_small.asked import asked
-from recipes.ko_en_small.data import file, headings_of, questions, read_table, reported
+from recipes.ko_en_small.data import file, questions, read_table, reported
 from recipes.ko_en_small.gathered import gathered
 from recipes.ko_en_small.wiki import wiki
+from recipes.models import across
+from recipes.models.medicine import medicine
+from recipes.models.pages import pages
+from recipes.models.translated import translate
 
 Pair: TypeAlias = tuple[str, str]
 Read: TypeAlias = Callable[[Path], Iterator[Pair]]  # from the data folder
-MAX_QUERY, MAX_PASSAGE = 400, 1200  # characters
+MAX_QUERY, MAX_PASSAGE = 400, 1800  # characters
 NUM_DEV = 200  # questions of a source, at most
 MAX_DEV_CORPUS = 5000
 SEED = 29
@@ -37,6 +42,8 @@ class Source:
     read: Read
     max_rows: int
     has_dev: bool = False
+    trains: bool = True  # False: only a dev set
+    held_by: int = 0  # the column that decides what is kept back: 0 the question, 1 the passage, where sources share it
 
 
 def _columns(name: str, query: str, passage: str) -> Read:
@@ -93,12 +100,6 @@ def _answers(data: Path) -> Iterator[Pair]:
     yield from zip(*pairs.texts, strict=True)
 
 
-def _headings(data: Path) -> Iterator[Pair]:
-    """Headings of documentation with the text below them, each in either language."""
-    pairs = drop_overlap(headings_of(data, SEED), reported(data))
-    yield from zip(*pairs.texts, strict=True)
-
-
 def _sentences_of_abstracts(data: Path) -> Iterator[Pair]:
     """Sentences of abstracts with the rest of the abstract; none of those whose title is held out."""
     choice = random.Random(SEED)
@@ -112,13 +113,14 @@ def _sentences_of_abstracts(data: Path) -> Iterator[Pair]:
 
 
 SOURCES = {
-    "precedents": Source(precedents, 14_000, has_dev=True),
+    "precedents": Source(precedents, 10_000, has_dev=True),
     "boolq": Source(_columns("qa/korean-boolq", "question", "passage"), 4000, has_dev=True),
-    "wiki": Source(_made(wiki), 16_000, has_dev=True),
+    "wiki": Source(_made(wiki), 9000, has_dev=True),
     "asked": Source(_made(asked), 8000),
     "gathered": Source(_made(gathered), 8000),
-    "headings": Source(_headings, 3000),
-    "medquad": Source(_columns("qa/medquad", "question", "answer"), 10_000, has_dev=True),
+    "pages": Source(_made(pages), 6000, has_dev=True, trains=False),
+    "medquad": Source(_columns("qa/medquad", "question", "answer"), 10_000, has_dev=True, held_by=1),
+    "medicine": Source(medicine, 8000, has_dev=True, held_by=1),
     "wikiqa": Source(_answers, 2000, has_dev=True),
     "arxiv": Source(_columns("qa/arxiv", "query", "passage"), 3000, has_dev=True),
     "scitldr": Source(_columns("qa/scitldr", "query", "passage"), 2000, has_dev=True),
@@ -130,6 +132,15 @@ SOURCES = {
 }
 
 
+UNITS: dict[str, tuple[Callable[[Path], Iterator[across.Unit]], int]] = {
+    "across-documents": (across.documents, 12_000),
+    "across-headings": (across.headings, 6000),
+    "across-sentences": (across.sentences, 12_000),
+    "across-gathered": (across.gathered, 8000),
+}
+TRANSLATED = ("wikiqa-ko-en", "boolq-en-ko")  # dev sets whose questions are there in the other language
+
+
 def collect(data: Path, work: Path) -> None:
     """Write the training pairs and the dev set of every source."""
     (work / "pairs").mkdir(parents=True, exist_ok=True)
@@ -137,13 +148,35 @@ def collect(data: Path, work: Path) -> None:
         cut = ((_cut(query, MAX_QUERY), _cut(passage, MAX_PASSAGE)) for query, passage in source.read(data))
         pairs = list(dict.fromkeys(pair for pair in cut if all(pair)))
         random.Random(SEED).shuffle(pairs)
-        held = [pair for pair in pairs if source.has_dev and is_held(pair[0])]
-        train = [pair for pair in pairs if not (source.has_dev and is_held(pair[0]))][: source.max_rows]
-        columns = list(zip(*train, strict=True))
-        write_table(work / f"pairs/{name}.tsv", {"query": columns[0], "passage": columns[1]})
+        held = [pair for pair in pairs if source.has_dev and is_held(pair[source.held_by])]
+        train = [pair for pair in pairs if not (source.has_dev and is_held(pair[source.held_by]))][: source.max_rows]
+        if source.trains:
+            columns = list(zip(*train, strict=True))
+            write_table(work / f"pairs/{name}.tsv", {"query": columns[0], "passage": columns[1]})
         if held:
-            _write_dev(work / "dev" / name, held, train)
+            _write_dev(work / "dev" / name, held, [passage for _, passage in train])
         print(f"{name}: {len(train):,} pairs, {min(len(held), NUM_DEV):,} held-out questions", flush=True)
+    for name, (read, max_rows) in UNITS.items():
+        units = across.clean(data, [_cut_unit(unit) for unit in read(data)])
+        random.Random(SEED).shuffle(units)
+        held_units = [unit for unit in units if is_held(unit[0])]
+        kept = [unit for unit in units if not is_held(unit[0])][:max_rows]
+        columns = list(zip(*kept, strict=True))
+        write_table(work / f"pairs/{name}.tsv", dict(zip(across.COLUMNS, columns, strict=True)))
+        others = [unit[2 + at % 2] for at, unit in enumerate(kept)]
+        for asked_in, answered_in in (("ko", "en"), ("en", "ko")):
+            query, passage = (
+                across.COLUMNS.index(f"{kind}_{of}") for kind, of in (("query", asked_in), ("passage", answered_in))
+            )
+            pairs = [(unit[query], unit[passage]) for unit in held_units]
+            if pairs:
+                _write_dev(work / "dev" / f"{name}-{asked_in}-{answered_in}", pairs, others)
+        print(f"{name}: {len(kept):,} units, {len(held_units):,} held out", flush=True)
+    if (data / "retrieval/cisi").is_dir():  # queries of a kind that is not trained on
+        copytree(data / "retrieval/cisi", work / "dev/cisi", dirs_exist_ok=True)
+    for name in TRANSLATED:
+        if (source_set := work / "dev" / name.split("-")[0]).is_dir():
+            print(f"{name}: {translate(source_set, name, work / 'dev' / name):,} questions", flush=True)
 
 
 def is_held(query: str) -> bool:
@@ -151,11 +184,12 @@ def is_held(query: str) -> bool:
     return hashlib.blake2b(query.encode(), digest_size=1).digest()[0] < 12  # of 256
 
 
-def _write_dev(folder: Path, held: list[Pair], train: list[Pair]) -> None:
+def _write_dev(folder: Path, held: list[Pair], others: list[str]) -> None:
+    """Write questions among all passages that answer one, and others."""
     folder.mkdir(parents=True, exist_ok=True)
     queries = list(dict.fromkeys(query for query, _ in held))[:NUM_DEV]
     judged = [pair for pair in held if pair[0] in set(queries)]
-    passages = list(dict.fromkeys([passage for _, passage in judged + train]))[:MAX_DEV_CORPUS]
+    passages = list(dict.fromkeys([*(passage for _, passage in judged), *others]))[:MAX_DEV_CORPUS]
     number_of = {text: str(at) for at, text in enumerate(passages)}
     write_table(folder / "corpus.tsv", {"id": list(number_of.values()), "text": passages})
     write_table(folder / "queries.tsv", {"id": [f"q{at}" for at in range(len(queries))], "text": queries})
@@ -166,3 +200,12 @@ def _write_dev(folder: Path, held: list[Pair], train: list[Pair]) -> None:
 
 def _cut(text: str, limit: int) -> str:
     return " ".join(text[:limit].split())
+
+
+def _cut_unit(unit: across.Unit) -> across.Unit:
+    return (
+        _cut(unit[0], MAX_QUERY),
+        _cut(unit[1], MAX_QUERY),
+        _cut(unit[2], MAX_PASSAGE),
+        _cut(unit[3], MAX_PASSAGE),
+    )

@@ -12,7 +12,8 @@ import pytest
 from munjang import BiEncoder, CrossEncoder
 from munjang.data.writing import write_table
 from recipes.models import __main__ as command
-from recipes.models import lists, pairs, reranker
+from recipes.models import across, lists, pairs, reranker
+from recipes.models.medicine import in_korean
 from tests.recipes import small_data
 
 WORDS = ["river", "museum", "engine", "harvest", "bridge", "orchard", "library", "harbour"]
@@ -25,6 +26,16 @@ def sentences(count: int) -> Iterator[str]:
         yield f"The {first} of town {number} was built beside the {second} in the year {1800 + number}."
 
 
+def parts(count: int) -> Iterator[str]:
+    """Passages of Korean articles, three of which are a page."""
+    buildings = ["박물관", "도서관", "기차역", "우체국", "시장", "병원"]
+    for number in range(count):
+        yield " ".join(
+            f"{number}번 마을의 {building}을 {1700 + 9 * number + at}년에 오래된 다리 옆의 강가에 새로 지었다."
+            for at, building in enumerate(buildings * 2)
+        )
+
+
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     """The small data folder of the encoder's recipe, and the files that this one reads besides."""
@@ -32,6 +43,7 @@ def data(tmp_path: Path) -> Path:
     texts = list(sentences(120))
     blocks = [" ".join(texts[at : at + 4]) for at in range(0, 120, 4)]
     questions = [f"When was the {WORDS[at % 8]} of town {4 * at} built?" for at in range(30)]
+    medical = [f"What are the symptoms of disease {at} ?" for at in range(30)]
     korean = [f"{4 * at}번 마을의 강가에 있는 박물관은 언제 지었는가?" for at in range(30)]
     pages = [f"{4 * at}번 마을의 박물관은 {1800 + 4 * at}년에 강가에 지었다. 많은 사람이 찾는다." for at in range(30)]
     for name, columns in (
@@ -39,7 +51,8 @@ def data(tmp_path: Path) -> Path:
         ("qa/korean-boolq", {"question": korean, "passage": pages}),
         ("qa/arxiv", {"query": questions, "passage": blocks}),
         ("qa/scitldr", {"query": questions, "passage": blocks}),
-        ("text/ko-wiki", {"title": [f"마을 {at}" for at in range(30)], "text": pages}),
+        ("text/ko-wiki", {"title": [f"마을 {at // 3}" for at in range(90)], "text": list(parts(90))}),
+        ("qa/medquad", {"question": medical, "answer": blocks}),
     ):
         write_table(folder / f"{name}.tsv", columns)
     (folder / "retrieval/korquad/corpus.tsv.xz").unlink()
@@ -97,6 +110,26 @@ def test_negatives_never_answer_the_question(small_model: Path, tmp_path: Path) 
         assert right in answers
         assert answers.isdisjoint(wrong)
         assert len(set(wrong)) == lists.NUM_NEGATIVES
+
+
+def test_language_tells_nothing_about_the_right_passage() -> None:
+    rows = np.arange(4000)[:, None] + np.array([0, 1, 2])
+    queries, passages = across.put_in_languages(rows, 5000, [at < 100 for at in range(4000)], np.random.default_rng(1))
+    assert (queries % 5000 == rows[:, 0]).all()
+    assert (passages % 5000 == rows).all()
+    asked_in_korean, in_korean_NK = queries >= 5000, passages >= 5000
+    is_other_NK = in_korean_NK != asked_in_korean[:, None]
+    assert asked_in_korean.mean() == pytest.approx(0.5, abs=0.03)
+    assert is_other_NK[100:, 0].mean() == pytest.approx(0.75, abs=0.03)
+    assert is_other_NK[:100, 0].all(), "a sentence is not its own answer"
+    mixed = is_other_NK[100:, 1:].any(1) & ~is_other_NK[100:, 1:].all(1)
+    assert mixed.mean() == pytest.approx(0.375, abs=0.03)
+
+
+def test_medical_questions_have_a_korean_form() -> None:
+    assert in_korean("Is Gout inherited ?") == "통풍은 유전되나요?"
+    assert in_korean("How to prevent Rett syndrome ?") == "Rett syndrome는 어떻게 예방하나요?"
+    assert in_korean("How old is it?") is None
 
 
 def test_held_out_questions_do_not_train(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
