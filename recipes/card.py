@@ -34,6 +34,10 @@ DATA = {
     ),
     "ko-headlines": ("headlines of Korean news (SQuARe), without labels", "MIT"),
     "ko-bills": ("bills of the National Assembly of Korea (kyusik-yang/korean-assembly-bills)", "CC BY 4.0"),
+    "korean-precedents": ("questions of law and holdings of Korean courts", "public works"),
+    "korean-boolq": ("KoBEST BoolQ, train", "CC BY-SA 4.0"),
+    "arxiv": ("titles and abstracts of arXiv", "CC0"),
+    "scitldr": ("SciTLDR, train", "Apache 2.0"),
     "ko-wiki": ("passages of Korean Wikipedia (extracted in 97danielj/WordEmbedding)", "CC BY-SA 3.0"),
     TEACHER: ("all-mpnet-base-v2 (sentence-transformers), as a teacher", "Apache 2.0"),
     JUDGE: (
@@ -56,6 +60,7 @@ SETS = {
 }
 PAIRS_DATA = ("stsb", "korsts", "klue-sts", "snli", "mnli", "klue-nli", "en-ko-general", "en-ko-docs")
 MORE = ("en-ko-more", "ko-headlines", "ko-bills", "ko-wiki")  # of recipes/ko_en_small/more.py
+READ = ("korean-precedents", "korean-boolq", "arxiv", "scitldr")  # by the re-ranker alone
 QUESTIONS = ("quora", "korean-questions", "medquad", "wikiqa")
 
 
@@ -68,6 +73,7 @@ class Story:
     data: tuple[str, ...]
     tags: tuple[str, ...]
     example: str
+    recipe: str
 
 
 STORIES = {
@@ -79,14 +85,16 @@ STORIES = {
         ("sentence-transformers", "sentence-similarity", "feature-extraction"),
         'from munjang import BiEncoder\n\nmodel = BiEncoder.load()  # or BiEncoder.load("ko-en-small")\n'
         'print(model.similarity("고양이가 소파에서 잔다.", "A cat sleeps on the sofa."))',
+        "python -m recipes.ko_en_small.run",
     ),
     "ko-en-reranker": Story(
         "a small Korean-English re-ranker",
         "A cross-encoder: how well a passage answers a question, in Korean and English, to order what a search found.",
-        (*PAIRS_DATA, *QUESTIONS, "en-sentences", TEACHER),
+        (*READ, *PAIRS_DATA, *QUESTIONS, "en-sentences", *MORE, TEACHER, JUDGE),
         ("sentence-transformers", "cross-encoder", "text-ranking"),
         'from munjang import CrossEncoder\n\nscorer = CrossEncoder.load()  # or CrossEncoder.load("ko-en-reranker")\n'
         'hits = scorer.rank("What is the capital of Korea?", ["서울은 한국의 수도이다.", "Paris is in France."])',
+        "python -m recipes.models",
     ),
 }
 
@@ -134,7 +142,7 @@ Learned from:
 Made for Korean and English; other languages lost their pieces of the vocabulary. Texts are cut at the longest input
 above. What people wrote in the data, prejudice included, is in the vectors too.
 """
-EVALUATION = "KorQuAD, Cranfield, STS 2012 to 2014 and StackOverflow are for evaluation only."
+EVALUATION = "KorQuAD, Cranfield, CACM, PubMedQA, STS 2012 to 2014 and StackOverflow are for evaluation only."
 NOTICE = """{name}: {title}, of Munjang.
 
 Licensed under the Apache License, Version 2.0, as Munjang is (LICENSE of the package).
@@ -178,7 +186,7 @@ def card(name: str, facts: Mapping[str, object], megabytes: float, results: Sequ
         facts="\n".join(f"| {key} | {value} |" for key, value in facts.items()),
         size=megabytes,
         scores=scores(name, results),
-        recipe=f"python -m recipes.{name.replace('-', '_')}.run",
+        recipe=story.recipe,
         evaluation=EVALUATION,
         data="\n".join(f"| {what} | {licence} |" for what, licence in map(DATA.__getitem__, story.data)),
         **SOURCE,

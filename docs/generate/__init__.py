@@ -31,7 +31,7 @@ PARTS: tuple[Block | Fact, ...] = (
     Block("scores", ("munjang/models/ko-en-reranker/README.md",), scores.reranker_card, **CARD),
     Block("scores", ("docs/models.md",), scores.encoder_table),
     Block("components", ("docs/models.md",), scores.components_table),
-    Block("re-ranking", ("docs/models.md",), scores.shares_table),
+    Block("re-ranking", ("docs/models.md",), scores.reranker_card),
     Block("few", READMES, speed.few),
     Block("speed", ("docs/speed.md", "docs/speed.ko.md"), speed.table),
     Block("commands", ("docs/reference/commands.md", "docs/reference/commands.ko.md"), commands.listing),

@@ -39,26 +39,35 @@ ROWS = (
         "",
     ),
 )
-RERANKING = "re-ranking, first 80 questions, 30 candidates, by the share of the re-ranker"
+RERANKING = "benchmarks/results/2026-11-19-ko-en-reranker.json"
+RERANKED = {
+    "korquad": "KorQuAD",
+    "korean-pages": "long Korean pages",
+    "cranfield": "Cranfield",
+    "cacm": "CACM",
+    "pubmedqa": "PubMedQA",
+    "pubmedqa-ko-en": "PubMedQA, 60 questions in Korean",
+    "news-ko-en": "news, Korean to English sentences",
+    "news-en-ko": "news, English to Korean sentences",
+}
 COMPONENTS = "fewer components, dtype int8"
-SHARES = {  # in the record: in the table of docs/models.md, in the card
-    "0.0": ("0: `ko-en-small` alone", "ko-en-small alone"),
-    "0.3": ("0.3", ""),
-    "0.5": ("**0.5**", "ko-en-reranker"),
-    "0.7": ("0.7", ""),
-    "1.0": ("1: the re-ranker alone", "re-ranker alone (weight 1)"),
+SHARES = {  # weight of the re-ranker in the record: in the tables
+    "0.0": "`ko-en-small` alone",
+    "0.5": "**both by half**",
+    "1.0": "re-ranker alone",
 }
 
 
-def record(root: Path) -> dict[str, Any]:
-    """Read the record; weights other than those that were measured are an error."""
-    found: dict[str, Any] = json.loads((root / RECORD).read_text(encoding="utf-8"))
-    for name, measured in found["weights"].items():
-        path = root / WEIGHTS.format(name)
+def record(root: Path, name: str = RECORD) -> dict[str, Any]:
+    """Read a record; weights other than those that were measured are an error."""
+    found: dict[str, Any] = json.loads((root / name).read_text(encoding="utf-8"))
+    for model, measured in found["weights"].items():
+        path = root / WEIGHTS.format(model)
         if digest(path, path.stat().st_mtime_ns) != measured:
             raise Stale(
-                f"{RECORD} was measured with other weights than {path.relative_to(root)}; measure these "
-                "(python -m recipes.ko_en_small.run evaluate) and record the scores with the sha256 of the file"
+                f"{name} was measured with other weights than {path.relative_to(root)}; measure these "
+                "(python -m recipes.ko_en_small.run evaluate, python -m recipes.models --stages final) and record the "
+                "scores with the sha256 of the file"
             )
     return found
 
@@ -96,25 +105,20 @@ def encoder_card(root: Path, document: str) -> str:
 
 
 def reranker_card(root: Path, document: str) -> str:
-    """Return the table of the re-ranker's card."""
-    shares = record(root)[RERANKING]["shares"]
-    order = ("0.5", "1.0", "0.0")
-    lines = [["set", "metric", *(SHARES[share][1] for share in order)]]
-    for name, title in (("korquad", "KorQuAD"), ("cranfield", "Cranfield")):
-        for metric in ("mrr@10", "ndcg@10"):
-            cells = [f"{shares[f'{name} {share}'][metric]:.2f}" for share in order]
-            lines.append([f"{title}, first 80 questions, 30 candidates", metric, *cells])
+    """Return the table of the re-ranker: each set with both alone and together, with 95 % intervals of the gain."""
+    lines = [["set", "metric", *SHARES.values()]]
+    for name, title in RERANKED.items():
+        for metric in ("ndcg@10", "mrr@10"):
+            by_weight = record(root, RERANKING)["sets"][name][metric]
+            cells = [_with_gain(by_weight[weight]) for weight in SHARES]
+            lines.append([title, metric, *cells])
     return rows_of(lines)
 
 
-def shares_table(root: Path, document: str) -> str:
-    """Return the scores for each weight of the re-ranker."""
-    shares = record(root)[RERANKING]["shares"]
-    lines = [["weight of the re-ranker", "KorQuAD MRR@10", "nDCG@10", "Cranfield MRR@10", "nDCG@10"]]
-    for share, (title, _) in SHARES.items():
-        sets = [shares[f"{name} {share}"] for name in ("korquad", "cranfield")]
-        lines.append([title, *(f"{each[metric]:.2f}" for each in sets for metric in ("mrr@10", "ndcg@10"))])
-    return rows_of(lines)
+def _with_gain(found: list[float]) -> str:
+    """Return a value of the record, and in brackets its gain over the encoder alone with the interval."""
+    value, _, _, gain, low, high = found
+    return f"{value:.2f}" if gain == low == high == 0 else f"{value:.2f} ({gain:+.2f}; {low:+.2f} to {high:+.2f})"
 
 
 def components_table(root: Path, document: str) -> str:
