@@ -6,7 +6,8 @@ unless --late names a model; sparse vectors are measured where --sparse names on
 Indexes in memory with the bundled models, every option at its default. Queries whose ids hash to an even number are
 for development: defaults were chosen on them (but never on KorQuAD and Cranfield); figures are those of the others.
 
-    python -m benchmarks.retrieval DATA --record    writes results/<day>-retrieval.json and .svg
+    python -m benchmarks.retrieval DATA --record                writes results/<day>-retrieval.json and .svg
+    python -m benchmarks.retrieval DATA --only-rerank --record  writes results/<day>-reranked.json
 """
 
 import argparse
@@ -55,7 +56,7 @@ def ways_of(late: str, has_sparse: bool) -> Ways:
 
 LATE_DIMENSION = 96
 NUM_SAMPLED = 200  # documents whose tokens give the principal directions
-NUM_RERANKED_QUERIES = 25  # of each set: a cross-encoder reads 100 pairs for each
+NUM_RERANKED_QUERIES = 25  # of each set, unless told: a cross-encoder reads 100 pairs for each
 NUM_LATE_QUERIES = 25  # of each set: candidates are encoded for each
 NUM_DOCUMENTS = 1000  # of a set made of questions and answers
 NUM_QUESTIONS = 300  # of WikiQA, with all sentences of their articles: some 3,000
@@ -109,12 +110,11 @@ SETS: dict[str, Callable[[Path], Retrieval]] = {
 def measure(
     data: Retrieval,
     model: BiEncoder,
-    scorer: CrossEncoder | None,
     max_queries: int,
     late: MultiVectorEncoder | None = None,
     sparse: SparseEncoder | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """Search a set by every way, then re-rank a part of its queries; yield a row for each."""
+    """Search a set by every way; yield a row for each."""
     ways = ways_of("late, untrained" if late is None else "late", sparse is not None)
     tokens = late_of(model, list(data.corpus.values())[:NUM_SAMPLED]) if late is None else late
     with Index.open("memory:", model, late=tokens, sparse=sparse) as index:
@@ -128,10 +128,15 @@ def measure(
             queries = held[:NUM_LATE_QUERIES] if "rerank" in options else held
             figures = row(name, data, *searched(index, data, queries, asked))
             yield figures | {"bytes_a_document": round(num_bytes / len(data.corpus))}
-        few = held[:NUM_RERANKED_QUERIES]
-        if scorer is not None:
-            for name, options in (("fused, these queries", {}), ("fused and re-ranked", {"rerank": Reranking(scorer)})):
-                yield row(name, data, *searched(index, data, few, {**ways[DEFAULT], **options}))
+
+
+def reranked(data: Retrieval, model: BiEncoder, scorer: CrossEncoder, max_queries: int) -> Iterator[dict[str, Any]]:
+    """Search a part of a set's queries by default, without and with re-ranking; yield a row for each."""
+    with Index.open("memory:", model) as index:
+        index.add(list(data.corpus.values()), list(data.corpus), progress=False)
+        few = [query for query in data.queries if not is_development(query)][:max_queries]
+        for name, options in (("fused, these queries", {}), ("fused and re-ranked", {"rerank": Reranking(scorer)})):
+            yield row(name, data, *searched(index, data, few, options))
 
 
 def bytes_of(index: Index) -> dict[str, int]:
@@ -201,6 +206,8 @@ def main() -> None:
     parser.add_argument(
         "--rerank", nargs="*", choices=list(SETS), default=["KorQuAD", "Cranfield"], help="sets to re-rank"
     )
+    parser.add_argument("--only-rerank", action="store_true", help="measure only the sets of --rerank, re-ranked")
+    parser.add_argument("--reranked-queries", type=int, default=NUM_RERANKED_QUERIES, help="of each set to re-rank")
     parser.add_argument("--record", action="store_true", help="write results/<day>-retrieval.json and .svg")
     options = parser.parse_args()
     model = BiEncoder.load(device="cpu", dtype=options.dtype)
@@ -208,14 +215,15 @@ def main() -> None:
     late = options.late and MultiVectorEncoder.load(options.late, "cpu", options.dtype)
     sparse = options.sparse and SparseEncoder.load(options.sparse, "cpu", options.dtype)
     sets = {}
-    for name in options.sets:
+    for name in options.rerank if options.only_rerank else options.sets:
         data = replace(SETS[name](options.data), name=name)
-        reranker = scorer if name in options.rerank else None
-        rows = list(measure(data, model, reranker, options.max_queries, late, sparse))
+        rows = [] if options.only_rerank else list(measure(data, model, options.max_queries, late, sparse))
+        rows += reranked(data, model, scorer, options.reranked_queries) if name in options.rerank else []
         sets[name] = {"documents": len(data.corpus), "rows": rows}
         print(name, f"{len(data.corpus):,} documents", *rows, sep="\n  ", flush=True)
     if options.record:
-        stem = Path(__file__).parent / f"results/{datetime.now(UTC):%Y-%m-%d}-retrieval"
+        name = "reranked" if options.only_rerank else "retrieval"
+        stem = Path(__file__).parent / f"results/{datetime.now(UTC):%Y-%m-%d}-{name}"
         record = {
             "when": datetime.now(UTC).isoformat(timespec="seconds"),
             "machine": processor(),
@@ -226,7 +234,8 @@ def main() -> None:
             "sets": sets,
         }
         stem.with_suffix(".json").write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        stem.with_suffix(".svg").write_text(picture(sets), encoding="utf-8")
+        if not options.only_rerank:
+            stem.with_suffix(".svg").write_text(picture(sets), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -2,8 +2,10 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 RECORD = "benchmarks/results/int8.json"
+BUNDLED = "munjang/models/{}/config.json"
 CORPORA = {
     "english": "English",
     "korean": "Korean",
@@ -33,7 +35,18 @@ def table(root: Path, document: str) -> str:
         f"many times as fast as float32 in the same process. {machine}, {when}; AVX2 is emulated on the same machine "
         f"(`{record['command']}`)."
     )
-    return "\n".join([*lines, "", note])
+    return "\n".join([*lines, "", note + _editions(root, next(iter(record["kinds"].values())))])
+
+
+def _editions(root: Path, models: dict[str, Any]) -> str:
+    """Say which rows are of an earlier edition of a bundled model."""
+    said = ""
+    for name, found in models.items():
+        config = root / BUNDLED.format(name)
+        layers = json.loads(config.read_text(encoding="utf-8"))["num_hidden_layers"] if config.exists() else 0
+        if layers not in (0, found["layers"]):
+            said += f" {name} is the edition of {found['layers']} layers there; the bundled one has {layers}."
+    return said
 
 
 def _cell(row: dict[str, float]) -> str:
