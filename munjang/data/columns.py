@@ -100,9 +100,10 @@ def choose_texts(
     if not widest and least <= 1 and _is_one_column(columns):
         return columns
     known = [group for group in groups if not any(set(group) < set(other) for other in groups)]
-    why = f"these could be: {'; '.join(map(', '.join, widest or known))}" if known else "no telling names"
+    named = _listed(columns)
+    why = f"Of {named}, these could be: {'; '.join(map(', '.join, widest or known))}" if known else f"{named} don't say"
     raise InputError(
-        f"{source}: which columns hold the texts ({counted(num_texts)} wanted)? Of {_listed(columns)}, {why}. "
+        f"{source}: which columns hold the texts ({counted(num_texts)} wanted)? {why}. "
         f"Give --texts (texts=), their names in order{_header_hint(columns)}"
     )
 

@@ -71,8 +71,9 @@ def test_from_a_folder(tiny_bert: Path) -> None:
         MunjangEmbeddings(tiny_bert, output="torch")
 
 
-def test_an_index_is_a_vector_store(model: BiEncoder) -> None:
+def test_an_index_is_a_vector_store(tiny_bert: Path) -> None:
     """What LangChain's own contract asks of a store: add, replace, get, delete, search, retrieve, in both forms."""
+    model = BiEncoder.load(tiny_bert, device="cpu", threads=1)  # no prompts: a query is nearest to its own text
     texts = ["foo", "bar", "baz"]
     store = MunjangVectorStore.from_texts(
         texts, MunjangEmbeddings(model), [{"n": n} for n in range(3)], ids=["1", "2", "3"]

@@ -90,7 +90,7 @@ def still(model):
         if dataclasses.is_dataclass(shape := getattr(module, "shape", None)):
             rates = [field.name for field in dataclasses.fields(shape) if "dropout" in field.name]
             module.shape = dataclasses.replace(shape, **dict.fromkeys(rates, 0.0))
-        for name in ("dropout", "dropout_prob"):
+        for name in ("dropout", "dropout_prob", "attention_dropout"):
             if isinstance(getattr(module, name, None), float):
                 setattr(module, name, 0.0)
     return model

@@ -89,7 +89,7 @@ def test_a_revision_becomes_a_branch(hub, model):
 
 def test_save_to_hub_takes_its_older_arguments(hub, model, tmp_path):
     (tmp_path / "notes.txt").write_text("as it is")
-    model.save_to_hub("tiny", "owner", "hf_mine", local_model_path=str(tmp_path))
+    model.save_to_hub("tiny", organization="owner", token="hf_mine", local_model_path=str(tmp_path))
     assert hub.files["owner/tiny"]["main"] == {"notes.txt": b"as it is"}
     assert hub.commits[-1]["summary"] == "Add new model."
     assert hub.tokens == {"Bearer hf_mine"}

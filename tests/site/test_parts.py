@@ -1,4 +1,4 @@
-"""Parts that are made while the site is built: each is a table or sections, from the code as it is now."""
+"""Parts that are made while the site is built: each is a table, a list or sections, from the code as it is now."""
 
 from pathlib import Path
 
@@ -10,8 +10,9 @@ from munjang.cli import VERBS
 
 
 @pytest.mark.parametrize("name", [name for name in PARTS if name != "http"])
-def test_parts_are_tables(name: str) -> None:
-    assert "|---|" in PARTS[name]()
+def test_parts_are_tables_or_lists(name: str) -> None:
+    made = PARTS[name]()
+    assert "|---|" in made or all(line.startswith("- ") for line in made.splitlines())
 
 
 def test_every_command_has_a_section_with_options() -> None:
