@@ -44,7 +44,7 @@ bi_s = number * encode_s / len(texts) + number**2 * compare_s / scores.size
 print(f"문장 {number:,}개에서 가장 비슷한 쌍: 크로스 인코더 약 {cross_h:,.0f}시간, 바이 인코더 약 {bi_s:,.0f}초")
 
 # %% rerank
-query = "잠이 안 올 때는 어떻게 하나요?"
+query = "커피를 늦게 마시면 왜 잠이 안 오나요?"
 ranking = model.similarity(model.encode_query([query]), vectors)[0].argsort()[::-1][:20]  # 찾고: 20개만
 started = perf_counter()
 hits = scorer.rank(query, [texts[at] for at in ranking], top_k=3)  # 다시 줄 세우고: 3개

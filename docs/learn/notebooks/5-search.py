@@ -34,7 +34,7 @@ _ = main(["index", "build", str(folder / "notes-index"), str(notes)])  # munjang
 from munjang import CrossEncoder, Index
 
 index = Index.open(folder / "notes-index")
-for query in ("쉬려면 며칠 전에 말해야 하나요?", "모니터가 안 켜져요", "방문객은 어떻게 들어오나요?"):
+for query in ("쉬고 싶을 때는 어떻게 해요?", "모니터가 안 켜져요", "방문객은 어떻게 들어오나요?"):
     hit = index.search(query, k=1)[0]
     print(f"{query}\n  → {hit.text}  ({Path(hit.document_id).name})")
 
