@@ -86,6 +86,7 @@ ROWS = {
     "sentence-transformers/quora-duplicates-mining/duplicates": lambda n: {
         "qid1": str(n), "qid2": str((n + 160) % 800)
     },
+    "sentence-transformers/wiki1m-for-simcse": lambda number: {"text": sentence(number)},
     "sentence-transformers/wikipedia-en-sentences": lambda number: {"sentence": sentence(number)},
     "sentence-transformers/wikipedia-sections/triplet": triple,
     "sentence-transformers/askubuntu": lambda n: {
@@ -116,7 +117,7 @@ ROWS = {
     "sentence-transformers/NanoBEIR-en/queries": query,
     "sentence-transformers/NanoBEIR-en/qrels": relevant,
     "sentence-transformers/NanoBEIR-en/bm25": lambda n: {
-        "query-id": str(n), "corpus-ids": [str((n + step) % 100) for step in range(10)]
+        "query-id": str(n), "corpus-ids": [str((n + step) % NUM_NANO_ROWS) for step in range(10)]
     },
 }  # fmt: skip
 SPLITS = {"train": NUM_ROWS, "validation": 200, "test": 200}

@@ -5,7 +5,8 @@ python -m benchmarks.incumbent.examples --checkout FOLDER --run 30      and real
 
 A script's text is changed in one way: `sentence_transformers` in its import lines becomes `munjang.compat`. To run
 without a network, a model that is not in the local cache becomes a tiny one, a dataset small rows of data.py, and
-training takes three steps; the script itself is as published.
+training takes three steps; the script itself is as published. A script that ran keeps its outcome and the commit it
+was seen at in the record; the others run again.
 """
 
 import argparse
@@ -73,7 +74,7 @@ def run(path: Path, work: Path, seconds: int) -> dict[str, Any]:
             "OMP_NUM_THREADS": "1",
             "TOKENIZERS_PARALLELISM": "false",
             "WANDB_MODE": "disabled",
-            "PYTHONPATH": os.pathsep.join([str(ROOT), str(path.parent.resolve())]),
+            "PYTHONPATH": os.pathsep.join([str(ROOT), str(path.parent.resolve()), os.environ.get("PYTHONPATH", "")]),
         }
         command = [sys.executable, "-m", "benchmarks.incumbent.small", str(script)]
         try:
@@ -83,7 +84,7 @@ def run(path: Path, work: Path, seconds: int) -> dict[str, Any]:
         except subprocess.TimeoutExpired:
             return {"outcome": "too long", "why": f"more than {seconds} s"}
     if done.returncode == 0:
-        return {"outcome": "ran"}
+        return {"outcome": "ran", "commit": _commit()}
     lines = [line for line in done.stderr.splitlines() if line.strip()] or ["no message"]
     why = lines[-1][:300]
     (work / "examples").mkdir(exist_ok=True)
@@ -109,11 +110,13 @@ def main(arguments: list[str] | None = None) -> int:
     whole = [path for path in scripts if not lacking[str(path.relative_to(root))]]
     print(f"{len(whole)} of {len(scripts)} scripts use only names that are there")
     stand_ins.write_all(options.work / "hub")
-    outcomes: dict[str, dict[str, Any]] = {}
+    outcomes = _known(options.out)
     for path in whole:
         name = str(path.relative_to(root))
-        if options.only not in name or sum(each["outcome"] == "ran" for each in outcomes.values()) >= options.run:
+        if options.only not in name or outcomes.get(name, {}).get("outcome") == "ran":
             continue
+        if sum(each["outcome"] == "ran" for each in outcomes.values()) >= options.run:
+            break
         outcomes[name] = run(path, options.work, options.limit)
         print(f"{outcomes[name]['outcome']:9} {name} {outcomes[name].get('why', '')[:150]}", flush=True)
         if options.out is not None:  # each time, as a run may be stopped
@@ -124,16 +127,25 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
+def _commit() -> str:
+    found = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
+    return found.stdout.strip()
+
+
+def _known(path: Path | None) -> dict[str, dict[str, Any]]:
+    """Return the outcomes of an earlier record."""
+    if path is None or not path.is_file():
+        return {}
+    return dict(json.loads(path.read_text(encoding="utf-8"))["outcomes"])
+
+
 def _record(
     path: Path, scripts: list[Path], lacking: dict[str, list[str]], outcomes: dict[str, dict[str, Any]]
 ) -> None:
-    """Write what is known, with the outcomes of an earlier record of the same day for scripts that did not run now."""
-    before = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    today = date.today().isoformat()
-    known = before["outcomes"] if before.get("date") == today else {}
-    merged = {**known, **outcomes}
+    """Write what is known, with the outcomes that another run has written meanwhile."""
+    merged = {**outcomes, **{name: row for name, row in _known(path).items() if row["outcome"] == "ran"}}
     record = {
-        "date": today,
+        "date": date.today().isoformat(),
         "scripts": len(scripts),
         "names_are_there": sum(not names for names in lacking.values()),
         "ran": sum(each["outcome"] == "ran" for each in merged.values()),

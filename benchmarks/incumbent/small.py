@@ -1,6 +1,7 @@
 """Run a script with tiny models, small data and three steps: python -m benchmarks.incumbent.small SCRIPT."""
 
 import importlib
+import random
 import runpy
 import sys
 from pathlib import Path
@@ -18,10 +19,15 @@ MAX_STEPS = 3
 
 
 def _select(real: Any) -> Any:
-    """Return a `select` that leaves out rows beyond the end: scripts name rows of datasets of millions."""
+    """Return a `select` for scripts that name rows of datasets of millions: it leaves out rows beyond the end.
+
+    Where that leaves none, it counts from the start again.
+    """
 
     def select(self: Any, indices: Any, *more: Any, **options: Any) -> Any:
-        return real(self, [row for row in indices if row < len(self)], *more, **options)
+        rows = list(indices)
+        found = [row for row in rows if row < len(self)] or list(dict.fromkeys(row % len(self) for row in rows))
+        return real(self, found, *more, **options)
 
     return select
 
@@ -36,11 +42,21 @@ def _split(real: Any) -> Any:
     return split
 
 
+def _sample(real: Any) -> Any:
+    """Return a `random.sample` that takes as many as there are at most."""
+
+    def sample(population: Any, k: int, **options: Any) -> Any:
+        return real(population, min(k, len(population)), **options)
+
+    return sample
+
+
 def main(script: str) -> None:
     """Make the models and data small, then run the script as the main program."""
     datasets.load_dataset = load_dataset
     datasets.Dataset.select = _select(datasets.Dataset.select)
     datasets.Dataset.train_test_split = _split(datasets.Dataset.train_test_split)
+    random.sample = _sample(random.sample)
     real = loading.find_folder
 
     def find_folder(name: Any, organization: Any, *options: Any) -> Path:
@@ -49,7 +65,7 @@ def main(script: str) -> None:
             has_weights = any(found.rglob("*.safetensors")) or any(found.rglob("*.bin"))
             return found if has_weights else real(stand_ins.WIDE, organization, *options)
         except CheckpointError:
-            is_scorer = "cross-encoder" in f"{organization}/{name}" or "rerank" in str(name)
+            is_scorer = "cross-encoder/" in str(name) or "rerank" in str(name)
             tiny = stand_ins.SCORER if is_scorer else stand_ins.WIDE
             print(f"{name}: {tiny} in its place", file=sys.stderr)
             return real(tiny, organization, *options)

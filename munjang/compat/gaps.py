@@ -17,6 +17,10 @@ EVALUATION = (
     "Evaluate with munjang.evaluate(model.facade, data) or `munjang evaluate` (docs/guides/evaluate.md), or compute "
     "the metric from encode, similarity, predict and rank."
 )
+DENOISING = (
+    "munjang.train(model, texts, 'denoising') trains TSDAE: it deletes words itself and its decoder reads the word "
+    "vectors of the encoder. Theirs ties the encoder to a decoder of transformers, of which there is none inside."
+)
 SPARSE = "munjang.SparseEncoder.load(path) loads sparse encoders; munjang.compat has no class of their name."
 MULTI_VECTOR = (
     "munjang.MultiVectorEncoder.load(path) loads late-interaction models; munjang.compat has no class of their name."
@@ -45,8 +49,8 @@ INTERNAL = "It is internal to sentence-transformers, and nothing here needs it."
 
 NAMES = {
     TRAINING: """peft_mixin ParallelSentencesDataset all_gather all_gather_padded all_gather_with_grad
-        check_teacher_targets DenoisingAutoEncoderLoss ContrastiveTensionLoss
-        ContrastiveTensionLossInBatchNegatives ContrastiveTensionDataLoader GlobalOrthogonalRegularizationLoss""",
+        check_teacher_targets ContrastiveTensionDataLoader""",
+    DENOISING: "DenoisingAutoEncoderLoss DenoisingAutoEncoderDataset",
     EVALUATION: "MSEEvaluatorFromDataFrame",
     SPARSE: """sparse_encoder SparseEncoder SparseEncoderTrainer SparseEncoderTrainingArguments
         SparseEncoderModelCardData""",

@@ -12,7 +12,7 @@ class Pairs:
     """Different queries and texts, and the places of each query's positives among the texts."""
 
     def __init__(self, anchors: list[str], positives: list[str], corpus: list[str] | None) -> None:
-        self.corpus = list(dict.fromkeys((positives if corpus is None else corpus) + positives))
+        self.corpus = list(dict.fromkeys([*(positives if corpus is None else corpus), *positives]))
         self.queries = list(dict.fromkeys(anchors))
         place_of = {text: place for place, text in enumerate(self.corpus)}
         of_query: dict[str, dict[int, None]] = {query: {} for query in self.queries}

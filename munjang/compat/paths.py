@@ -31,7 +31,8 @@ FILES = {
     "similarity_functions": "util.similarity",
     "quantization": "util.quantization",
     "retrieval": "util.retrieval",
-    "evaluation": "base.evaluation sentence_transformer.evaluation cross_encoder.evaluation",
+    "evaluation": """base.evaluation sentence_transformer.evaluation cross_encoder.evaluation
+        cross_encoder.evaluation.deprecated""",
     "evaluation.base": "evaluation.SentenceEvaluator base.evaluation.evaluator base.evaluation.sequential",
     "losses": "sentence_transformer.losses",
     "cross_losses": "cross_encoder.losses",

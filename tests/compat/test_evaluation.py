@@ -4,6 +4,7 @@ import pytest
 import sentence_transformers.cross_encoder.evaluation as their_pairs
 import sentence_transformers.sentence_transformer.evaluation as theirs
 
+from munjang.compat import InputExample
 from munjang.compat import evaluation as ours
 
 A = ["the cat sleeps", "a dog runs", "rain falls", "the sun shines", "people walk", "a bird sings"]
@@ -59,6 +60,14 @@ PAIRS = {
         "always_rerank_positives": False,
     },
 }
+PAIRS |= {
+    "CECorrelationEvaluator": PAIRS["CrossEncoderCorrelationEvaluator"],
+    "CERerankingEvaluator": {"samples": SAMPLES, "name": "older"},
+    **dict.fromkeys(
+        [f"CE{kind}Evaluator" for kind in ("BinaryAccuracy", "BinaryClassification", "F1", "SoftmaxAccuracy")],
+        PAIRS["CrossEncoderClassificationEvaluator"],
+    ),
+}
 
 
 def compared(package_pair, models, name, options, folder):
@@ -83,6 +92,13 @@ def test_evaluators_are_theirs(both, name, tmp_path):
 @pytest.mark.parametrize("name", PAIRS)
 def test_evaluators_of_cross_encoders_are_theirs(both_scorers, name, tmp_path):
     compared((ours, their_pairs), both_scorers(1), name, PAIRS[name], tmp_path)
+
+
+def test_older_names_take_examples():
+    examples = [InputExample(texts=[a, b], label=at % 2) for at, (a, b) in enumerate(zip(A, B, strict=True))]
+    evaluator = ours.CEF1Evaluator.from_input_examples(examples, name="f1")
+    assert evaluator.sentence_pairs == [[a, b] for a, b in zip(A, B, strict=True)]
+    assert evaluator.labels.tolist() == [0, 1, 0, 1, 0, 1]
 
 
 def test_classes(both_scorers, tmp_path):

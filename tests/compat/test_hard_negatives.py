@@ -47,6 +47,7 @@ class Scorer:
 CASES: dict[str, dict[str, Any]] = {
     "plain": {},
     "corpus": {"corpus": TEXTS, "num_negatives": 4},
+    "column": {"corpus": datasets.Dataset.from_dict({"text": TEXTS})["text"]},
     "ranks": {"corpus": TEXTS, "range_min": 2, "range_max": 9},
     "absolute margin": {"corpus": TEXTS, "absolute_margin": 0.1},
     "relative margin": {"corpus": TEXTS, "relative_margin": 0.05},

@@ -10,6 +10,14 @@ from munjang.compat.evaluation.cross import (
     CrossEncoderRerankingEvaluator,
 )
 from munjang.compat.evaluation.nano import CrossEncoderNanoBEIREvaluator, NanoBEIREvaluator
+from munjang.compat.evaluation.older import (
+    CEBinaryAccuracyEvaluator,
+    CEBinaryClassificationEvaluator,
+    CECorrelationEvaluator,
+    CEF1Evaluator,
+    CERerankingEvaluator,
+    CESoftmaxAccuracyEvaluator,
+)
 from munjang.compat.evaluation.pairs import (
     EmbeddingSimilarityEvaluator,
     LabelAccuracyEvaluator,
@@ -28,6 +36,12 @@ from munjang.compat.similarity_functions import SimilarityFunction
 __all__ = [
     "BaseEvaluator",
     "BinaryClassificationEvaluator",
+    "CEBinaryAccuracyEvaluator",
+    "CEBinaryClassificationEvaluator",
+    "CECorrelationEvaluator",
+    "CEF1Evaluator",
+    "CERerankingEvaluator",
+    "CESoftmaxAccuracyEvaluator",
     "CrossEncoderClassificationEvaluator",
     "CrossEncoderCorrelationEvaluator",
     "CrossEncoderNanoBEIREvaluator",

@@ -27,7 +27,8 @@ class PairEvaluator(BaseEvaluator):
         super().__init__()
         self.sentence_pairs, self.name, self.prompt_name = sentence_pairs, name, prompt_name
         self.batch_size, self.show_progress_bar, self.write_csv = batch_size, shown(show_progress_bar), write_csv
-        self.csv_file = f"{type(self).__name__}{'_' + name if name else ''}_results.csv"
+        kind = next(base.__name__ for base in type(self).__mro__ if base.__name__.startswith("CrossEncoder"))
+        self.csv_file = f"{kind}{'_' + name if name else ''}_results.csv"
 
     def predict(self, model: Any, pairs: Any) -> Any:
         """Return the scores of pairs."""

@@ -10,12 +10,21 @@ from munjang.compat.losses.distances import (
 )
 from munjang.compat.losses.guided import Guided
 from munjang.compat.losses.table import CLASSES, guided
+from munjang.compat.losses.tension import (
+    ContrastiveTensionLoss,
+    ContrastiveTensionLossInBatchNegatives,
+    Terms,
+    spread_out,
+)
 from munjang.compat.losses.wrappers import AdaptiveLayerLoss, Matryoshka2dLoss, MatryoshkaLoss
 
 ALL: dict[str, type] = {
     **CLASSES,
     **CACHED,
+    "ContrastiveTensionLoss": ContrastiveTensionLoss,
+    "ContrastiveTensionLossInBatchNegatives": ContrastiveTensionLossInBatchNegatives,
     "GISTEmbedLoss": made("GISTEmbedLoss", guided, Guided),
+    "GlobalOrthogonalRegularizationLoss": made("GlobalOrthogonalRegularizationLoss", spread_out, Terms),
     "AdaptiveLayerLoss": AdaptiveLayerLoss,
     "Matryoshka2dLoss": Matryoshka2dLoss,
     "MatryoshkaLoss": MatryoshkaLoss,

@@ -116,8 +116,8 @@ class SpreadOut(Objective):
             scores_BB = self.similarity(rows_BD, rows_BD)
             others = scores_BB[~torch.eye(len(rows_BD), dtype=torch.bool, device=rows_BD.device)]
             means.append(others.mean() ** 2)
-            moments.append((others**2).mean() - 1 / rows_BD.shape[-1])
-        both = torch.stack(means), torch.stack(moments).relu()
+            moments.append(((others**2).mean() - 1 / rows_BD.shape[-1]).relu())
+        both = torch.stack(means), torch.stack(moments)
         return (both[0].mean(), both[1].mean()) if self.total == "mean" else (both[0].sum(), both[1].sum())
 
     def forward(self, outputs: Sequence[Tensor], extras: Extras) -> Tensor:
