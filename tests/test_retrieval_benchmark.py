@@ -70,7 +70,7 @@ def test_every_way_is_measured(tiny_bert: Path, tmp_path: Path) -> None:
     sparse = SparseEncoder.load(make_splade(tmp_path / "sparse"), "cpu")
     model = BiEncoder.load(tiny_bert, "cpu")
     for given in (None, sparse):
-        figures = list(retrieval.measure(read_retrieval(tmp_path), model, None, 5, sparse=given))
+        figures = list(retrieval.measure(read_retrieval(tmp_path), model, 5, sparse=given))
         assert [row["way"] for row in figures] == list(retrieval.ways_of("late, untrained", given is not None))
         assert figures[0]["ndcg@10"] == 100.0
         sizes = [row["bytes_a_document"] for row in figures]
