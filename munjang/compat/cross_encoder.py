@@ -11,11 +11,12 @@ import torch
 from torch import Tensor, nn
 
 from munjang import checkpoint, cross_encoder
+from munjang.compat import pools
 from munjang.compat.card import card_data
 from munjang.compat.fitting import CrossFitting
 from munjang.compat.gaps import HEADS
 from munjang.compat.loading import asked_dtype, asked_length, check_fixed, find_folder
-from munjang.compat.model import Model, Pool
+from munjang.compat.model import Model
 from munjang.compat.modules.transformer import Transformer
 from munjang.compat.renames import cross_encoder_init_args_decorator, cross_encoder_predict_rank_args_decorator
 from munjang.compat.util import batch_to_device
@@ -97,7 +98,7 @@ class CrossEncoder(CrossFitting, Model[cross_encoder.CrossEncoder]):
         convert_to_numpy: bool = True,
         convert_to_tensor: bool = False,
         device: Any = None,
-        pool: Pool | None = None,
+        pool: pools.Pool | None = None,
         chunk_size: int | None = None,
         **kwargs: Any,
     ) -> Any:
@@ -118,7 +119,7 @@ class CrossEncoder(CrossFitting, Model[cross_encoder.CrossEncoder]):
                 scores = (activation_fn or self.activation_fn)(logits)
             scores = scores[:, 0] if self.num_labels == 1 else scores
         elif pairs:
-            found = self.facade.predict(
+            found = pools.facade_of(self, pool).predict(
                 pairs, activation=activation_fn, prompt="", progress=self._progress(show_progress_bar)
             )
             scores = torch.from_numpy(found)
@@ -144,7 +145,7 @@ class CrossEncoder(CrossFitting, Model[cross_encoder.CrossEncoder]):
         show_progress_bar: bool | None = None,
         activation_fn: Callable[[Tensor], Tensor] | None = None,
         device: Any = None,
-        pool: Pool | None = None,
+        pool: pools.Pool | None = None,
         chunk_size: int | None = None,
         **kwargs: Any,
     ) -> list[dict[str, Any]]:

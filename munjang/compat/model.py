@@ -10,16 +10,17 @@ import torch
 from torch import nn
 
 from munjang.bi_encoder import BiEncoder
+from munjang.compat import pools
 from munjang.compat.gaps import MODULES, NotCovered, missing_attribute
 from munjang.compat.loading import full_device
 from munjang.compat.modules.transformer import Transformer
+from munjang.compat.pools import Pool
 from munjang.compat.saving import Saving
 from munjang.cross_encoder import CrossEncoder
 from munjang.engine.devices import DTYPES
 from munjang.errors import InputError, unknown
 
 Facade = TypeVar("Facade", BiEncoder, CrossEncoder)
-Pool = dict[str, Any]
 logger = logging.getLogger(__name__)
 
 
@@ -226,17 +227,16 @@ class Model(Saving, nn.Sequential, Generic[Facade]):
         return super().to(*targets, **options)
 
     def start_multi_process_pool(self, target_devices: list[str] | None = None) -> Pool:
-        """Return a `pool` for encode and predict. No process is started: the model itself uses all cores, or its GPU.
+        """Return a `pool` for encode and predict: a copy of the model on each device, all GPUs if none is named.
 
-        Devices other than the model's are rejected: load the model once per device, in a process of its own.
+        A model on a CPU alone uses all its cores by itself, so that no process is started for it.
         """
-        self._check_devices(target_devices or [])
-        return {"input": None, "output": None, "processes": [str(self.device)]}
+        return pools.start(self, target_devices)
 
     @staticmethod
     def stop_multi_process_pool(pool: Pool) -> None:
-        """End a pool."""
-        pool["processes"] = []
+        """End a pool and its processes."""
+        pools.stop(pool)
 
     def evaluate(self, evaluator: Any, output_path: str | None = None) -> Any:
         """Return what an evaluator says of this model."""

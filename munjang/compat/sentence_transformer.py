@@ -11,12 +11,13 @@ import torch
 from torch import Tensor
 
 from munjang.bi_encoder import BiEncoder
+from munjang.compat import pools
 from munjang.compat.card import card_data
 from munjang.compat.compose import blocks_of, composed, follow, loaded_blocks
 from munjang.compat.embedder import Embedder
 from munjang.compat.fitting import SentenceFitting
 from munjang.compat.loading import asked_dtype, asked_length, check_fixed, find_folder
-from munjang.compat.model import Model, Pool
+from munjang.compat.model import Model
 from munjang.compat.modules.pooling import Pooling
 from munjang.compat.plain import Wanted, features_of, rows_of
 from munjang.compat.quantization import quantize_embeddings
@@ -132,7 +133,7 @@ class SentenceTransformer(SentenceFitting, Embedder, Model[BiEncoder]):
         device: Any = None,
         normalize_embeddings: bool = False,
         truncate_dim: int | None = None,
-        pool: Pool | None = None,
+        pool: pools.Pool | None = None,
         chunk_size: int | None = None,
         **kwargs: Any,
     ) -> Any:
@@ -171,30 +172,30 @@ class SentenceTransformer(SentenceFitting, Embedder, Model[BiEncoder]):
             rows = self._everything(texts, call, {**call, "truncate_dim": sentence["truncate_dim"]})
         else:
             as_numpy = convert_to_numpy and not convert_to_tensor
-            rows = self._vectors(texts, {**call, **sentence}, precision or "float32", as_numpy)
+            rows = self._vectors(pools.facade_of(self, pool), texts, call | sentence, precision or "float32", as_numpy)
             if isinstance(rows, Tensor):
                 rows = rows.cpu() if pool is not None or isinstance(device, list) else rows
                 rows = rows if convert_to_tensor else list(rows)
         return rows[0] if is_single else rows
 
-    def _vectors(self, texts: list[str], call: dict[str, Any], precision: str, as_numpy: bool) -> Any:
+    def _vectors(self, facade: BiEncoder, texts: list[str], call: Any, precision: str, as_numpy: bool) -> Any:
         """Return vectors in sentence-transformers' dtypes: the model's own for tensors, never bfloat16 for arrays."""
         if not texts:
             return np.array([]) if as_numpy else torch.tensor([], device=self.device)
         if precision != "float32":
-            if precision in NEEDS_RANGES and self.facade.ranges is None:
+            if precision in NEEDS_RANGES and facade.ranges is None:
                 raise InputError(
                     f"precision={precision!r} needs the range of each component: call model.facade.calibrate(texts) "
                     "once with a few thousand typical texts (save keeps it) or quantize_embeddings(vectors, precision, "
                     "calibration_embeddings=...). The texts at hand are not used: a text would get another code in "
                     "every batch."
                 )
-            codes = self.facade.encode(texts, precision=precision, **call)
+            codes = facade.encode(texts, precision=precision, **call)
             return codes if as_numpy else torch.from_numpy(codes)
         if as_numpy:
-            vectors = self.facade.encode(texts, **call)
+            vectors = facade.encode(texts, **call)
             return vectors.astype(np.float16) if self.dtype == torch.float16 else vectors
-        return self.facade.encode(texts, output="torch", **call).to(self.dtype)
+        return facade.encode(texts, output="torch", **call).to(self.dtype)
 
     def _token_vectors(self, texts: list[str], call: dict[str, Any]) -> Any:
         states = self.facade.encode(texts, output="tokens", **call)
@@ -229,7 +230,7 @@ class SentenceTransformer(SentenceFitting, Embedder, Model[BiEncoder]):
         device: Any = None,
         normalize_embeddings: bool = False,
         truncate_dim: int | None = None,
-        pool: Pool | None = None,
+        pool: pools.Pool | None = None,
         chunk_size: int | None = None,
         **kwargs: Any,
     ) -> Any:
@@ -267,7 +268,7 @@ class SentenceTransformer(SentenceFitting, Embedder, Model[BiEncoder]):
         device: Any = None,
         normalize_embeddings: bool = False,
         truncate_dim: int | None = None,
-        pool: Pool | None = None,
+        pool: pools.Pool | None = None,
         chunk_size: int | None = None,
         **kwargs: Any,
     ) -> Any:
@@ -298,7 +299,7 @@ class SentenceTransformer(SentenceFitting, Embedder, Model[BiEncoder]):
     def encode_multi_process(
         self,
         sentences: Any,
-        pool: Pool,
+        pool: pools.Pool,
         prompt_name: str | None = None,
         prompt: str | None = None,
         batch_size: int = 32,
@@ -308,7 +309,7 @@ class SentenceTransformer(SentenceFitting, Embedder, Model[BiEncoder]):
         normalize_embeddings: bool = False,
         truncate_dim: int | None = None,
     ) -> Any:
-        """Call `encode` with a pool, which lives in this process: no other process is started."""
+        """Call `encode` with a pool."""
         return self.encode(
             sentences,
             prompt_name,

@@ -119,15 +119,23 @@ def test_precisions_with_ranges(both: Both) -> None:
         ours.facade.model.ranges = None
 
 
-def test_multi_process_pool_is_this_process(both: Both) -> None:
+def test_a_pool_has_a_copy_on_each_device(both: Both) -> None:
     ours, theirs = both("bert")
     expected = theirs.encode(TEXTS, normalize_embeddings=True)
     pool = ours.start_multi_process_pool(["cpu", "cpu"])
-    assert set(pool) == {"input", "output", "processes"}
+    assert pool["processes"] == ["cpu", "cpu"]
+    child = pool["copies"]._engine.replicas.others[0].process.child
+    assert child.poll() is None
     assert_same(ours.encode(TEXTS, pool=pool, chunk_size=3, normalize_embeddings=True), expected)
     assert_same(ours.encode_multi_process(TEXTS, pool, normalize_embeddings=True), expected)
     assert_same(ours.encode(TEXTS, device=["cpu", "cpu"], normalize_embeddings=True), expected)
+    many = TEXTS * 3000
+    assert_same(ours.encode(many, pool=pool, normalize_embeddings=True)[-len(TEXTS) :], expected)
     ours.stop_multi_process_pool(pool)
+    assert child.poll() is not None
+    alone = ours.start_multi_process_pool()
+    assert "copies" not in alone  # one CPU: the model itself uses all its cores
+    assert_same(ours.encode(TEXTS, pool=alone, normalize_embeddings=True), expected)
     with pytest.raises(InputError, match="start_multi_process_pool"):
         ours.encode(TEXTS, pool=pool)
 

@@ -1,0 +1,53 @@
+"""Pools under sentence-transformers' names: a copy of a model on each device, all but the first in a process."""
+
+import tempfile
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from munjang.compat.loading import full_device
+from munjang.engine.devices import DTYPES
+from munjang.errors import InputError
+
+if TYPE_CHECKING:
+    from munjang.compat.model import Facade, Model
+
+Pool = dict[str, Any]
+
+
+def start(model: "Model[Facade]", target_devices: list[str] | None) -> Pool:
+    """Copy the model as it is now to each device; none named: to all GPUs, or none where there is only one."""
+    num_gpus = torch.cuda.device_count()
+    devices = target_devices or ([f"cuda:{at}" for at in range(num_gpus)] if num_gpus > 1 else [str(model.device)])
+    pool: Pool = {"input": None, "output": None, "processes": [str(device) for device in devices]}
+    if [full_device(device) for device in devices] != [model.device]:
+        pool["copies"] = _copies(model, devices)
+    return pool
+
+
+def _copies(model: "Model[Facade]", devices: list[str]) -> "Facade":
+    if not model.is_ours:
+        raise InputError("A model with modules of its own is not copied to other devices; start the pool without any.")
+    facade = model.facade
+    if facade.dtype == torch.int8:
+        raise InputError("An int8 model has no floats to copy: load it with device=[...] in munjang itself.")
+    dtype = next(name for name, kind in DTYPES.items() if kind == facade.dtype)
+    with tempfile.TemporaryDirectory() as folder:
+        facade.save(folder)
+        copies = type(facade).load(folder, device=devices, dtype=dtype)
+    copies.max_length = facade.max_length
+    return copies
+
+
+def facade_of(model: "Model[Facade]", pool: Pool | None) -> "Facade":
+    """Return what computes a call: the copies of a pool, or the model itself."""
+    copies: Facade | None = None if pool is None else pool.get("copies")
+    return model.facade if copies is None else copies
+
+
+def stop(pool: Pool) -> None:
+    """End the processes of a pool."""
+    pool["processes"] = []
+    copies = pool.pop("copies", None)
+    if copies is not None and copies._engine.replicas is not None:
+        copies._engine.replicas.end()
