@@ -1,7 +1,7 @@
 """Pools under sentence-transformers' names: a copy of a model on each device, all but the first in a process."""
 
 import tempfile
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -9,13 +9,10 @@ from munjang.compat.loading import full_device
 from munjang.engine.devices import DTYPES
 from munjang.errors import InputError
 
-if TYPE_CHECKING:
-    from munjang.compat.model import Facade, Model
-
 Pool = dict[str, Any]
 
 
-def start(model: "Model[Facade]", target_devices: list[str] | None) -> Pool:
+def start(model: Any, target_devices: list[str] | None) -> Pool:
     """Copy the model as it is now to each device; none named: to all GPUs, or none where there is only one."""
     num_gpus = torch.cuda.device_count()
     devices = target_devices or ([f"cuda:{at}" for at in range(num_gpus)] if num_gpus > 1 else [str(model.device)])
@@ -25,7 +22,7 @@ def start(model: "Model[Facade]", target_devices: list[str] | None) -> Pool:
     return pool
 
 
-def _copies(model: "Model[Facade]", devices: list[str]) -> "Facade":
+def _copies(model: Any, devices: list[str]) -> Any:
     if not model.is_ours:
         raise InputError("A model with modules of its own is not copied to other devices; start the pool without any.")
     facade = model.facade
@@ -39,9 +36,9 @@ def _copies(model: "Model[Facade]", devices: list[str]) -> "Facade":
     return copies
 
 
-def facade_of(model: "Model[Facade]", pool: Pool | None) -> "Facade":
+def facade_of(model: Any, pool: Pool | None) -> Any:
     """Return what computes a call: the copies of a pool, or the model itself."""
-    copies: Facade | None = None if pool is None else pool.get("copies")
+    copies = None if pool is None else pool.get("copies")
     return model.facade if copies is None else copies
 
 
