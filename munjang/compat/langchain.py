@@ -9,7 +9,7 @@ MunjangVectorStore(Index.open("folder")).as_retriever(search_kwargs={"k": 5}).in
 
 import os
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -27,6 +27,8 @@ try:
     from pydantic import ConfigDict
 except ImportError:
     raise MissingExtra("langchain-core", "langchain", "A model in LangChain") from None
+
+RENAMED = {"id": "metadata_id", "document_id": "metadata_document_id"}  # metadata whose names every row of ours has
 
 
 class MunjangEmbeddings(Embeddings):
@@ -85,6 +87,7 @@ class MunjangVectorStore(VectorStore):
     """An Index as LangChain's VectorStore: words and vectors together, passages, filters, re-ranking.
 
     `as_retriever(search_kwargs={"k": 5, "where": "year > 2020", "rerank": scorer})` passes the options of `search`.
+    Metadata named id and document_id, which every row has, are called metadata_id and metadata_document_id in `where`.
     """
 
     def __init__(self, index: Index) -> None:
@@ -109,7 +112,8 @@ class MunjangVectorStore(VectorStore):
         given: Sequence[str | None] = ids or [None] * len(rows)
         named = [each or str(uuid.uuid4()) for each in given]
         if rows:
-            self.index.upsert(rows, ids=named, metadata=[dict(each) for each in metadatas or [{}] * len(rows)])
+            metadata = [_renamed(each, RENAMED) for each in metadatas or [{}] * len(rows)]
+            self.index.upsert(rows, ids=named, metadata=metadata)
         return named
 
     def delete(self, ids: list[str] | None = None, **kwargs: Any) -> bool | None:
@@ -158,8 +162,16 @@ class MunjangVectorStore(VectorStore):
         return store
 
 
+def _renamed(metadata: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    return {names.get(name, name): value for name, value in metadata.items()}
+
+
+def _restored(hit: Hit) -> dict[str, Any]:
+    return _renamed(hit.metadata or {}, {ours: theirs for theirs, ours in RENAMED.items()})
+
+
 def _document(hit: Hit) -> Document:
-    return Document(page_content=hit.text or "", id=hit.document_id, metadata=dict(hit.metadata or {}))
+    return Document(page_content=hit.text or "", id=hit.document_id, metadata=_restored(hit))
 
 
 def _whole(passages: Sequence[Hit]) -> Document:
@@ -167,4 +179,4 @@ def _whole(passages: Sequence[Hit]) -> Document:
     text = ""
     for hit in sorted(passages, key=lambda hit: hit.start or 0):
         text += (hit.text or "")[max(len(text) - (hit.start or 0), 0) :]
-    return Document(page_content=text, id=passages[0].document_id, metadata=dict(passages[0].metadata or {}))
+    return Document(page_content=text, id=passages[0].document_id, metadata=_restored(passages[0]))

@@ -9,6 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PYTHON = Path(os.environ.get("MUNJANG_FRAMEWORKS", ROOT / ".venv-frameworks" / "bin" / "python"))
 TESTS = {
+    "langchain": "tests/compat/test_langchain_standard.py",
     "llama_index": "tests/compat/test_llama_index.py",
     "haystack": "tests/compat/test_haystack.py",
     "setfit": "tests/compat/test_setfit.py",
@@ -21,7 +22,7 @@ TESTS = {
 def test_framework(name: str) -> None:
     if not PYTHON.exists():
         pytest.skip(f"no {PYTHON}: make frameworks")
-    command = [str(PYTHON), "-m", "pytest", "-q", "-p", "no:cacheprovider", TESTS[name]]
+    command = [str(PYTHON), "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "asyncio_mode=auto", TESTS[name]]
     quiet = {"HAYSTACK_TELEMETRY_ENABLED": "false", "HF_HUB_OFFLINE": "1"}
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=os.environ | quiet, timeout=900)
     assert done.returncode == 0, done.stdout[-3000:]
