@@ -80,6 +80,11 @@ class Model(Saving, nn.Sequential, Generic[Facade]):
         return super().__iter__()
 
     @property
+    def is_ours(self) -> bool:
+        """Tell whether the modules make a model of ours."""
+        return True
+
+    @property
     def facade(self) -> Facade:
         """Return the BiEncoder or CrossEncoder over these weights."""
         facade: Facade | None = self._facade

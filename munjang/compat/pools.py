@@ -13,21 +13,33 @@ Pool = dict[str, Any]
 
 
 def start(model: Any, target_devices: list[str] | None) -> Pool:
-    """Copy the model as it is now to each device; none named: to all GPUs, or none where there is only one."""
+    """Copy the model as it is now to each device; none named: to all GPUs, or none where there is only one.
+
+    A model that can't be copied serves a pool of its own device alone, where it uses all cores by itself.
+    """
     num_gpus = torch.cuda.device_count()
     devices = target_devices or ([f"cuda:{at}" for at in range(num_gpus)] if num_gpus > 1 else [str(model.device)])
     pool: Pool = {"input": None, "output": None, "processes": [str(device) for device in devices]}
-    if [full_device(device) for device in devices] != [model.device]:
-        pool["copies"] = _copies(model, devices)
+    places = [full_device(device) for device in devices]
+    if places != [model.device]:
+        hindrance = _hindrance(model)
+        if hindrance is None:
+            pool["copies"] = _copies(model.facade, devices)
+        elif set(places) != {model.device}:
+            raise InputError(hindrance)
     return pool
 
 
-def _copies(model: Any, devices: list[str]) -> Any:
+def _hindrance(model: Any) -> str | None:
+    """Return why a model can't be copied, if anything hinders it."""
     if not model.is_ours:
-        raise InputError("A model with modules of its own is not copied to other devices; start the pool without any.")
-    facade = model.facade
-    if facade.dtype == torch.int8:
-        raise InputError("An int8 model has no floats to copy: load it with device=[...] in munjang itself.")
+        return "A model with modules of its own is not copied to other devices; start the pool without any."
+    if model.facade.dtype == torch.int8:
+        return "An int8 model has no floats to copy: load it with device=[...] in munjang itself."
+    return None
+
+
+def _copies(facade: Any, devices: list[str]) -> Any:
     dtype = next(name for name, kind in DTYPES.items() if kind == facade.dtype)
     with tempfile.TemporaryDirectory() as folder:
         facade.save(folder)

@@ -199,9 +199,11 @@ def test_another_number_of_labels(make: Callable[..., Path]) -> None:
         CrossEncoder(folder, num_labels=1)
 
 
-def test_pool_and_facade(both_scorers: Both) -> None:
+@pytest.mark.parametrize("devices", [None, ["cpu", "cpu"]])
+def test_pool_and_facade(both_scorers: Both, devices: list[str] | None) -> None:
     ours, theirs = both_scorers(1)
-    pool = ours.start_multi_process_pool()
+    pool = ours.start_multi_process_pool(devices)
+    assert ("copies" in pool) == (devices is not None)
     assert_same(ours.predict(PAIRS, pool=pool, chunk_size=2), theirs.predict(PAIRS))
     assert_same(ours.rank(QUERY, TEXTS, pool=pool), theirs.rank(QUERY, TEXTS))
     ours.stop_multi_process_pool(pool)

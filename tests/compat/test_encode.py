@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from munjang.compat import SentenceTransformer, pools
 from munjang.errors import InputError, TruncationWarning
 from tests.compat.compare import assert_same, assert_same_for_each
 from tests.compat.conftest import PROMPTS
@@ -138,6 +139,17 @@ def test_a_pool_has_a_copy_on_each_device(both: Both) -> None:
     assert_same(ours.encode(TEXTS, pool=alone, normalize_embeddings=True), expected)
     with pytest.raises(InputError, match="start_multi_process_pool"):
         ours.encode(TEXTS, pool=pool)
+
+
+def test_a_pool_of_what_cannot_be_copied(both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
+    blocks = [*both("bert")[0], torch.nn.Identity()]
+    model = SentenceTransformer(modules=blocks, device="cpu")
+    pool = model.start_multi_process_pool(["cpu", "cpu"])
+    assert "copies" not in pool
+    assert_same(model.encode(TEXTS, pool=pool), both("bert")[1].encode(TEXTS))
+    monkeypatch.setattr(pools, "full_device", torch.device)  # so that there is a second kind of device
+    with pytest.raises(InputError, match="modules of its own"):
+        model.start_multi_process_pool(["cpu", "meta"])
 
 
 WRONG: dict[str, tuple[Any, dict[str, Any], str]] = {  # and a word of the message under both
