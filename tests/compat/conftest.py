@@ -9,6 +9,7 @@ import pytest
 import sentence_transformers
 
 from munjang import compat
+from munjang.bi_encoder import BiEncoder
 
 PROMPTS = '{"query": "search for: ", "passage": "text: "}'
 
@@ -50,3 +51,11 @@ def both_scorers(make: Callable[..., Path]) -> Callable[..., tuple[Any, Any]]:
         return made[num_labels]
 
     return load
+
+
+@pytest.fixture(scope="module")
+def model(tiny_bert: Path) -> BiEncoder:
+    """A tiny model of ours with prompts, for the frameworks."""
+    loaded = BiEncoder.load(tiny_bert, device="cpu", threads=1)
+    loaded.prompts = {"query": "over: ", "document": "jumps: "}
+    return loaded

@@ -29,13 +29,6 @@ from tests.texts import mixed
 TEXTS = [text for text in mixed(30, longest=12) if text.strip()]
 
 
-@pytest.fixture(scope="module")
-def model(tiny_bert: Path) -> BiEncoder:
-    loaded = BiEncoder.load(tiny_bert, device="cpu", threads=1)
-    loaded.prompts = {"query": "over: ", "document": "jumps: "}
-    return loaded
-
-
 class TestStore(DocumentStoreBaseTests):
     """Haystack's contract. The index reads texts itself, so that vectors of documents are not kept."""
 

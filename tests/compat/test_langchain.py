@@ -23,13 +23,6 @@ from munjang.compat.langchain import MunjangEmbeddings, MunjangReranker, Munjang
 TEXTS = [text for text in mixed(30, longest=12) if text.strip()]
 
 
-@pytest.fixture(scope="module")
-def model(tiny_bert: Path) -> BiEncoder:
-    loaded = BiEncoder.load(tiny_bert, device="cpu", threads=1)
-    loaded.prompts = {"query": "over: ", "document": "jumps: "}
-    return loaded
-
-
 def test_vectors_are_the_models_own(model: BiEncoder) -> None:
     ours = MunjangEmbeddings(model)
     assert isinstance(ours, Embeddings)

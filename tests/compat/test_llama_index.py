@@ -28,13 +28,6 @@ from tests.texts import mixed
 TEXTS = [text for text in mixed(30, longest=12) if text.strip()]
 
 
-@pytest.fixture(scope="module")
-def model(tiny_bert: Path) -> BiEncoder:
-    loaded = BiEncoder.load(tiny_bert, device="cpu", threads=1)
-    loaded.prompts = {"query": "over: ", "document": "jumps: "}
-    return loaded
-
-
 def nodes() -> list[TextNode]:
     made = [
         TextNode(id_=f"n{row}", text=text, metadata={"row": row, "tags": ["a", "b"]}) for row, text in enumerate(TEXTS)
