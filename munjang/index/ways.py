@@ -20,7 +20,7 @@ from munjang.text.terms import query_terms
 from munjang.types import Array, Floats
 from munjang.vectors.sparse import SparseVectors
 
-MIN_WORD_WEIGHT, MIN_WORD_WEIGHT_KOREAN, MAX_WORD_WEIGHT = 0.1, 0.4, 0.6
+MIN_WORD_WEIGHT, MIN_EXACT_WORD_WEIGHT, MAX_WORD_WEIGHT = 0.1, 0.4, 0.6
 NUM_TERMS_FOR_ALL = 30  # terms of a query at which words would count alone
 MAX_EXACT_TOKEN_ROWS = 10_000  # of more, only what the other ways found is scored by its tokens: MaxSim reads them all
 
@@ -102,10 +102,17 @@ def weight_of_words(query: str) -> float:
     """Return the weight of words against vectors: the more of them a query has, the more they count.
 
     A few English words say less to BM25 than to vectors; Korean ones, found by morphemes and pairs of syllables, say
-    as much. Chosen on the development halves of nine sets (docs/log.md).
+    as much, and so do codes such as AB-1234. Chosen on the development halves of nine sets (docs/log.md).
     """
-    lowest = MIN_WORD_WEIGHT_KOREAN if has_hangul(query) else MIN_WORD_WEIGHT
-    return min(max(lowest, len(query_terms(query)) / NUM_TERMS_FOR_ALL), MAX_WORD_WEIGHT)
+    terms = query_terms(query)
+    lowest = MIN_EXACT_WORD_WEIGHT if has_hangul(query) or _is_code(terms) else MIN_WORD_WEIGHT
+    return min(max(lowest, len(terms) / NUM_TERMS_FOR_ALL), MAX_WORD_WEIGHT)
+
+
+def _is_code(terms: Sequence[str]) -> bool:
+    """Tell whether half of the terms have digits."""
+    num_with_digits = sum(any(map(str.isdigit, term)) for term in terms)
+    return num_with_digits > 0 and 2 * num_with_digits >= len(terms)
 
 
 def _no_sparse(store: Store) -> str | None:
