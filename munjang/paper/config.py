@@ -9,7 +9,7 @@ from munjang.training.config import TrainConfig
 
 QUICK_ROWS, QUICK_TEST_ROWS, QUICK_SPEED_TEXTS = 48, 120, 120
 SAVE_EVERY = 2000  # updates between checkpoints of a training
-HARMLESS = {"device", "workers", "only"}  # may change when a stopped run goes on
+HARMLESS = {"device", "workers", "only", "seeds"}  # may change when a run goes on
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,9 +83,5 @@ class PaperConfig:
         )
 
     def deciding(self) -> dict[str, Any]:
-        """Return the settings that decide the figures, as plain values."""
-        return {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in asdict(self).items()
-            if name not in HARMLESS
-        }
+        """Return the settings that decide a figure, as plain values."""
+        return {name: value for name, value in asdict(self).items() if name not in HARMLESS}

@@ -116,7 +116,7 @@ class Result:
         """Return everything as plain values."""
         return {
             "model": self.model,
-            "settings": self.config.deciding(),
+            "settings": {"seeds": list(self.config.seeds), **self.config.deciding()},
             "machines": list(self.machines),
             "dates": list(dict.fromkeys(self.dates)),
             "train_rows": self.train_rows,

@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -67,10 +68,10 @@ class Paper:
             self._check_settings()
             for message in self.missing:
                 say(message)
-            left = [job for job in self.jobs if not self._is_done(job)]
+            left = [replace(job, sets=sets) for job in self.jobs if (sets := self._unmeasured(job))]
             say(f"{len(self.jobs)} trainings and measurements, {len(self.jobs) - len(left)} of them done")
             for number, (job, record) in enumerate(self._work(left), len(self.jobs) - len(left) + 1):
-                self._put(self._path(job), record)
+                self._put(self._path(job), record | {"scores": self._scores(job) | record["scores"]})
                 seconds = record["train_seconds"] + record["measure_seconds"]
                 say(f"{number} of {len(self.jobs)}: {job.key}, {seconds:.0f} s: {_main_scores(record)}")
                 self._clean()
@@ -95,8 +96,10 @@ class Paper:
         if self.config.workers == 1:
             yield from ((job, work(job, *arguments)) for job in left)
             return
-        # the longest first, behind those without training: else one of them runs alone at the end
-        pending = sorted(left, key=lambda job: (job.seed, bool(job.line.stages), -self._cost(job)))
+        # behind those without training and those that others wait for the longest: else one runs alone at the end
+        awaited = {key for job in left for key in job.stage_keys[:-1]}
+        last = {job.key for job in left if job.line.stages and job.stage_keys[-1] not in awaited}
+        pending = sorted(left, key=lambda job: (job.seed, job.key in last, -self._cost(job)))
         running = dict[Future[dict[str, Any]], Job]()
         context = get_context("spawn")
         with ProcessPoolExecutor(self.config.workers, context, _set_threads, (self.config.workers,)) as pool:
@@ -116,7 +119,7 @@ class Paper:
 
     def _clean(self) -> None:
         """Remove the models that no job needs: each is needed by its own, and by those that go on from it."""
-        needed = {key for job in self.jobs if not self._is_done(job) for key in job.stage_keys}
+        needed = {key for job in self.jobs if self._unmeasured(job) for key in job.stage_keys}
         known = {key for job in self.jobs for key in job.stage_keys}
         remove_models(self.out / "models", sorted(known - needed))
 
@@ -134,10 +137,15 @@ class Paper:
                 )
         self._put(path, settings)
 
-    def _is_done(self, job: Job) -> bool:
-        """Tell whether a job's record is there, with all sets: another table may have added some."""
+    def _unmeasured(self, job: Job) -> tuple[str, ...]:
+        """Return the sets that a job's record lacks: another table may have added some."""
+        done = self._scores(job)
+        return tuple(key for key in job.sets if key not in done)
+
+    def _scores(self, job: Job) -> dict[str, Any]:
         path = self._path(job)
-        return path.exists() and set(job.sets) <= set(json.loads(path.read_text("utf-8"))["scores"])
+        scores: dict[str, Any] = json.loads(path.read_text("utf-8"))["scores"] if path.exists() else {}
+        return scores
 
     def _path(self, job: Job) -> Path:
         return self.out / "records" / f"{job.key}.json"

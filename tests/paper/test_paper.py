@@ -88,6 +88,27 @@ def test_a_killed_run_goes_on_where_it_was(
         Paper(str(tiny_bert), korean, tmp_path, replace(config, batch_size=8)).run(lambda _: None)
 
 
+def test_tables_and_seeds_can_be_added_to_a_run(korean: Path, tiny_bert: Path, tmp_path: Path) -> None:
+    config = PaperConfig(
+        seeds=(1,), max_train_rows=QUICK_ROWS, max_test_rows=QUICK_ROWS, sts_epochs=1, only=("similarity",)
+    )
+    messages: list[str] = []
+    Paper(str(tiny_bert), korean, tmp_path, config).run(messages.append)
+    before = json.loads((tmp_path / "records" / "nli-seed1.json").read_text("utf-8"))
+    assert set(before["scores"]) == {"korsts-test"}
+    more = replace(config, seeds=(1, 2), only=("similarity", "concatenation"))
+    paper = Paper(str(tiny_bert), korean, tmp_path, more)
+    paper.jobs = [job for job in paper.jobs if job.line.name in ("static", "nli")]
+    similarity, concatenation = paper.run(messages.append).tables
+    after = json.loads((tmp_path / "records" / "nli-seed1.json").read_text("utf-8"))
+    assert after["scores"]["korsts-test"] == before["scores"]["korsts-test"]
+    assert set(after["scores"]) == {"korsts-test", "korsts-dev"}
+    assert "3 trainings and measurements, 1 of them done" in messages
+    assert {row.line.name: len(row.scores["korsts-test"].seeds) for row in similarity.rows} == {"static": 1, "nli": 2}
+    (row,) = concatenation.rows
+    assert len(row.scores["korsts-dev"].seeds) == 2
+
+
 def test_english_has_the_tables_of_arguments_and_sections(english: Path, tiny_bert: Path, tmp_path: Path) -> None:
     config = replace(QUICK, language="en", only=("arguments", "sections"))
     paper = Paper(str(tiny_bert), english, tmp_path, config)
