@@ -120,7 +120,7 @@ class QueueLimits:
     max_batch_tokens: int = 4096  # that a model computes at once
     max_queue: int = 512  # requests, from arrival to answer
     max_wait_ms: int = 50  # that smaller requests may overtake one
-    max_batch_ms: int = 150  # that a batch is computed, so that nobody waits longer for the next
+    max_batch_ms: int = 100  # that a batch is computed, so that nobody waits longer for the next
     deadline_s: float = 10.0  # that a request may wait; one that would wait longer is refused at once
 
     def __post_init__(self) -> None:

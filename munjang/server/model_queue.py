@@ -1,8 +1,9 @@
 """ModelQueue: the requests that wait for one model, from which batches are taken by a budget of tokens.
 
 Clients take turns. Of one client's requests the oldest goes first, but one that has had many tokens computed lets
-others pass. A request is a row of units (texts, or pairs of texts), each with its tokens; it may take several batches.
-Where a model has several cores, each computes batches of its own, a fraction of what waits.
+others pass, and a batch that begins with short requests is not filled up with parts of long ones. A request is a row
+of units (texts, or pairs of texts), each with its tokens; it may take several batches. Where a model has several
+cores, each computes batches of its own, a fraction of what waits.
 """
 
 import asyncio
@@ -22,7 +23,7 @@ from munjang.server.shares import Shares
 MAX_RETRY_S = 60  # that a client is asked to wait
 TURN_TOKENS = 256  # of a client, before the next one's turn
 LEVEL_TOKENS = 4096  # of a request, before later ones of its client pass
-MIN_BATCH_TOKENS = 512  # of each core: enough to be fast, however slow the model
+MIN_BATCH_TOKENS = 256  # of each core: as fast as more (docs/log.md, 2026-11-19), however slow the model
 MIN_CORE_TOKENS = 64  # worth a core of their own; with fewer for each, all cores compute one batch together
 
 
@@ -60,6 +61,11 @@ class PendingRequest:
     @property
     def is_taken(self) -> bool:
         return self.num_taken == len(self.payload.units)
+
+    @property
+    def is_short(self) -> bool:
+        """Tell whether what is left of it is done in one turn."""
+        return self.tokens_left <= TURN_TOKENS
 
     def advance(self, turn: int, room: int, is_first: bool) -> int:
         """Take units of up to `turn` tokens, or one of up to `room`, the first of a batch always; return how many."""
@@ -186,7 +192,9 @@ class ModelQueue:
         budget = left = self.budget()
         starts: dict[PendingRequest, int] = {}
         self.waiting = [request for request in self.waiting if not request.future.done()]  # their clients are gone
-        lines = self._lines()
+        lines = self._lines(self.waiting)
+        if lines and lines[self.shares.next(lines)][-1].is_short:  # it would be held up by parts of long ones
+            lines = self._lines([request for request in self.waiting if request.is_short])
         while lines and left > 0:
             client = self.shares.next(lines)
             request = lines[client][-1]
@@ -206,10 +214,10 @@ class ModelQueue:
         parts = (Slice(request, start, request.num_taken) for request, start in starts.items())
         return [part for part in parts if part.end > part.start]
 
-    def _lines(self) -> dict[str, list[PendingRequest]]:
+    def _lines(self, requests: Sequence[PendingRequest]) -> dict[str, list[PendingRequest]]:
         """Return the requests of each client, the one that is next at the end."""
         lines: dict[str, list[PendingRequest]] = {}
-        for request in sorted(self.waiting, key=lambda request: request.tokens_taken // LEVEL_TOKENS):
+        for request in sorted(requests, key=lambda request: request.tokens_taken // LEVEL_TOKENS):
             lines.setdefault(request.client, []).append(request)
         for line in lines.values():
             line.reverse()

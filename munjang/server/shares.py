@@ -38,13 +38,14 @@ class Shares:
 
     def next(self, clients: Iterable[str]) -> str:
         """Return the client whose turn it is."""
-        client = min(clients, key=lambda client: self.used.get(client, self.least))
-        self.least = max(self.least, self.used.get(client, 0.0))
-        return client
+        return min(clients, key=lambda client: self.used.get(client, self.least))
 
     def charge(self, client: str, amount: float) -> None:
-        """Count what a client has used."""
-        self.used[client] = self.used.get(client, self.least) + amount
+        """Count what a client has used. Who comes next stands before it, even if nothing was left for its turn."""
+        before = self.used.get(client, self.least)
+        if amount:
+            self.least = max(self.least, before)
+        self.used[client] = before + amount
 
     def forget(self, present: Iterable[str]) -> None:
         """Keep who is present, and who has used more than its share lately."""

@@ -75,9 +75,21 @@ def test_units_of_no_tokens_are_taken() -> None:
 def test_a_batch_is_over_soon() -> None:
     queue = queue_of(("a", [100] * 100), budget=65_536)
     queue.rate = 5000.0
-    assert taken(queue) == {"a": 700}  # 150 ms of it, in whole texts of 100 tokens
+    assert taken(queue) == {"a": 500}  # 100 ms of it, in whole texts of 100 tokens
     queue.rate = 1.0
-    assert taken(queue) == {"a": 500}  # less than 512 tokens would waste a core
+    assert taken(queue) == {"a": 200}  # less than 256 tokens would waste a core
+
+
+@pytest.mark.parametrize("budget", [1024, 300])  # 300: after a text of 256 tokens nothing fits, and nothing is charged
+def test_a_short_request_is_not_held_up_by_parts_of_long_ones(budget: int) -> None:
+    queue = queue_of(("long", [256] * 100), budget=budget)
+    queue.take(99.0)
+    loop = asyncio.new_event_loop()
+    for client in ("short", "other"):
+        queue.put(PendingRequest(Payload(["a"], [5]), 0.0, loop.create_future(), client))
+    loop.close()
+    assert taken(queue) == {"short": 5, "other": 5}
+    assert set(taken(queue)) == {"long"}
 
 
 def test_the_wait_that_is_expected() -> None:
@@ -252,10 +264,11 @@ def test_idle_time_saves_up_nothing() -> None:
     assert shares.used == {"a": 30, "b": 20}
     shares.forget(["b"])
     assert "a" in shares.used  # it can't get rid of what it used by going away for a moment
-    shares.charge("b", 20)
-    assert shares.next(["b"]) == "b"
+    for _ in range(2):
+        assert shares.next(["b"]) == "b"
+        shares.charge("b", 20)
     shares.forget([])
-    assert shares.used == {}
+    assert shares.used == {"b": 60}
 
 
 def test_who_asks() -> None:
