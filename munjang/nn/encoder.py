@@ -250,6 +250,11 @@ class Encoder(TokenEncoder):
         return self
 
     @property
+    def layer(self) -> nn.ModuleList:
+        """The blocks, by the name under which code written for BERT freezes or reads some of them."""
+        return self.blocks
+
+    @property
     def width(self) -> int:
         return self.shape.width
 

@@ -7,6 +7,7 @@ datasets = pytest.importorskip("datasets", reason="pip install 'munjang[compat-t
 pytest.importorskip("accelerate", reason="pip install 'munjang[compat-train]'")
 
 import sentence_transformers  # noqa: E402
+import torch  # noqa: E402
 from torch.utils.data import DataLoader  # noqa: E402
 from transformers import TrainerCallback  # noqa: E402
 
@@ -56,6 +57,26 @@ def test_training_has_their_losses(make, tmp_path, sampler):
         _, watch = run(package, *names, model, loss, tmp_path, batch_sampler=sampler)
         assert watch.begun == 1
         found.append(watch.losses)
+    np.testing.assert_allclose(found[0], found[1], atol=1e-4)
+
+
+def test_layers_are_frozen_by_their_lines(make, tmp_path):
+    folder = str(make("bert", normalize=False))
+    found = []
+    for package, module in ((compat, losses.ALL), (sentence_transformers, vars(sentence_transformers.losses))):
+        model = package.SentenceTransformer(folder, device="cpu")
+        network = model[0].auto_model
+        frozen = [*network.embeddings.parameters(), *network.encoder.layer[0].parameters()]
+        for parameter in frozen:
+            parameter.requires_grad = False
+        before = [parameter.clone() for parameter in frozen]
+        still(model)
+        model.train = lambda mode=True, model=model: model  # dropout stays off
+        names = (package.SentenceTransformerTrainer, package.SentenceTransformerTrainingArguments)
+        _, watch = run(package, *names, model, module["MultipleNegativesRankingLoss"](model), tmp_path)
+        assert all(torch.equal(*pair) for pair in zip(before, frozen, strict=True))
+        found.append(watch.losses)
+    assert found[0][0] > found[0][-1]
     np.testing.assert_allclose(found[0], found[1], atol=1e-4)
 
 

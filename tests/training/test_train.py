@@ -98,6 +98,18 @@ def test_hard_negatives_are_candidates_too(tiny_bert: Path, tmp_path: Path) -> N
     assert losses(tmp_path / "model") == pytest.approx([wanted], rel=1e-4)
 
 
+def test_frozen_layers_stay(model: BiEncoder) -> None:
+    encoder = model.network.encoder
+    encoder.own.embeddings.requires_grad_(False)
+    encoder.own.layer[0].requires_grad_(False)
+    before = {name: each.detach().clone() for name, each in model.network.named_parameters()}
+    train(model, pairs(8), "in_batch", quiet(max_steps=2, learning_rate=1e-2))
+    after = dict(model.network.named_parameters())
+    stayed = {name for name, each in before.items() if torch.equal(each, after[name])}
+    assert stayed == {name for name, each in after.items() if not each.requires_grad}
+    assert 0 < len(stayed) < len(after)
+
+
 def test_triplets_from_a_file(model: BiEncoder, tmp_path: Path) -> None:
     data = write_tsv(tmp_path / "t.tsv", "anchor positive negative", zip(*pairs(8, 3).texts, strict=True))
     output = tmp_path / "model"

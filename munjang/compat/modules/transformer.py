@@ -50,6 +50,13 @@ class EncoderView(nn.Module):
         return self._config
 
     @property
+    def embeddings(self) -> nn.Module:
+        """Return the first layer, as to freeze it."""
+        if self.encoder.own is None:
+            raise AttributeError(f"A {type(self.encoder).__name__} has no embeddings of ours.")
+        return self.encoder.own.embeddings
+
+    @property
     def device(self) -> torch.device:
         """Return where the weights are."""
         return next(self.parameters()).device
