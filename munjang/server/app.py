@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from munjang.errors import MunjangError
+from munjang.server.description import describe
 from munjang.server.errors import ClientGone, Refused, answer, documented, refusal
 from munjang.server.limits import AccessRules
 from munjang.server.middleware import CLIENT_GONE, Middleware
@@ -40,6 +41,7 @@ def create_app(service: Service, rules: AccessRules) -> Middleware:
     app.state.routes = [route for router in routers for route in router.routes]
     for router in routers:
         app.include_router(router)
+    describe(app, service)
     return Middleware(app, rules, service.metrics)
 
 

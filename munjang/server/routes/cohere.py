@@ -4,6 +4,7 @@ import uuid
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request, Response
+from pydantic import ConfigDict, Field
 from pydantic_core import to_json
 
 from munjang.server.bodies import NOT_EMPTY, Count, FirstError, Flag, ForeignBody, Text, Texts, new_router
@@ -16,6 +17,8 @@ from munjang.vectors.precision import quantize
 
 # Cohere's purposes to ours: prompts for what is neither a query nor a document are not in most models
 ROLES = {"search_query": "query", "search_document": "document", "classification": None, "clustering": None}
+TEXTS: dict[str, Any] = {"anyOf": [{"type": "array", "items": {"type": "string"}, "minItems": 1}]}
+NOTHING: dict[str, Any] = {"anyOf": [{"type": "array", "maxItems": 0}, {"type": "null"}]}
 PACKED = {"binary": "binary", "ubinary": "ubinary"}  # one bit a dimension, eight of them in a number
 
 
@@ -40,11 +43,13 @@ class CohereEmbed(ForeignBody):
     """POST /v2/embed."""
 
     model: str | None = None
-    texts: Texts | None = None
-    images: list[Any] | None = None
-    inputs: list[Any] | None = None
+    # described as they are allowed; the route says so in its own words
+    model_config = ConfigDict(json_schema_extra={"required": ["texts"]})
+    texts: Annotated[Texts | None, Field(json_schema_extra=TEXTS)] = None
+    images: Annotated[list[Any] | None, Field(json_schema_extra=NOTHING)] = None
+    inputs: Annotated[list[Any] | None, Field(json_schema_extra=NOTHING)] = None
     input_type: Literal["search_query", "search_document", "classification", "clustering"] | None = None
-    embedding_types: list[Literal["float", "base64", "binary", "ubinary", "int8", "uint8"]] | None = None
+    embedding_types: list[Literal["float", "base64", "binary", "ubinary"]] | None = None
     output_dimension: Count | None = None
     max_tokens: Count | None = None
     truncate: Literal["NONE", "START", "END"] = "END"
@@ -64,8 +69,6 @@ def routes(service: Service) -> APIRouter:
         if body.texts is None or body.images or body.inputs:
             raise Refused("invalid", "This server embeds texts alone; send them as texts.")
         kinds = list(dict.fromkeys(body.embedding_types or ["float"]))
-        if {"int8", "uint8"} & set(kinds):
-            raise Refused("invalid", "embedding_types: choose from float, base64, binary, ubinary.")
         model = service.embedder(body.model)
         asked = Embedding(
             role=None if body.input_type is None else ROLES[body.input_type],

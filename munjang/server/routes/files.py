@@ -20,6 +20,8 @@ from munjang.server.turns import Turns
 
 CONTENT_TYPE = "application/octet-stream"
 MAX_NAME_CHARS = 200
+# for the description alone: of any case, behind a name
+NAMES = rf"[^/\\]\.({'|'.join(''.join(f'[{c}{c.upper()}]' for c in suffix[1:]) for suffix in SUFFIXES)})$"
 
 
 def routes(service: Service) -> APIRouter:
@@ -30,7 +32,9 @@ def routes(service: Service) -> APIRouter:
 
     @router.post("/files", openapi_extra={"requestBody": {"content": {CONTENT_TYPE: {}}, "required": True}})
     async def add(
-        request: Request, name: Annotated[str, Query(min_length=1, max_length=MAX_NAME_CHARS)], index: str | None = None
+        request: Request,
+        name: Annotated[str, Query(min_length=1, max_length=MAX_NAME_CHARS, json_schema_extra={"pattern": NAMES})],
+        index: str | None = None,
     ) -> dict[str, Any]:
         """Add a file: PDF, Word, PowerPoint, Excel, HWPX, HTML, EPUB, e-mail or text. Its name is its id."""
         view = service.view(request, index)

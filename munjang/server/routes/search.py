@@ -2,13 +2,14 @@
 
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request, Response
 from pydantic import Field, Strict
 from pydantic_core import to_json
 
 from munjang.index.candidates import RetrieveOptions
+from munjang.index.ways import WAYS
 from munjang.server.bodies import WHOLE, Flag, OwnBody, Part, Text, new_router
 from munjang.server.embedder import Embedding
 from munjang.server.errors import Refused
@@ -16,6 +17,8 @@ from munjang.server.render import listed, written
 from munjang.server.service import Service, while_connected
 from munjang.types import Hit
 
+SOME_WAYS: dict[str, Any] = {"minItems": 1, "items": {"enum": [*WAYS]}}  # for the description: routes say it too
+NAMED: dict[str, Any] = {"propertyNames": {"enum": [*WAYS]}}
 CHARS_PER_WORD = 4  # a text is written as fast as so many fewer numbers
 
 
@@ -35,8 +38,10 @@ class Search(OwnBody):
     rerank: Flag | str = False
     rerank_weight: Part | None = None
     group: Literal["document", "passage"] = "document"
-    by: list[Text] | None = None
-    weights: dict[Text, Annotated[float, Strict(), Field(ge=0)]] | None = None
+    by: Annotated[list[Text], Field(json_schema_extra=SOME_WAYS)] | None = None
+    weights: Annotated[dict[Text, Annotated[float, Strict(), Field(ge=0)]], Field(json_schema_extra=NAMED)] | None = (
+        None
+    )
     fusion: Literal["scores", "ranks"] = "scores"
     diversity: Part = 0.0
     min_score: Part | None = None

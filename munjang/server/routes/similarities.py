@@ -1,7 +1,10 @@
 """Our route POST /similarities: every text with every other."""
 
+from typing import Annotated
+
 import numpy as np
 from fastapi import APIRouter, Request, Response
+from pydantic import Field
 from pydantic_core import to_json
 
 from munjang.server.bodies import OwnBody, Texts, new_router
@@ -16,7 +19,7 @@ MAX_COMPARED = 64  # texts: their scores are a square
 class Similarities(OwnBody):
     """POST /similarities."""
 
-    texts: Texts
+    texts: Annotated[Texts, Field(json_schema_extra={"maxItems": MAX_COMPARED})]  # the route says it too
     model: str | None = None
 
 

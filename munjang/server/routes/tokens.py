@@ -5,6 +5,7 @@ from itertools import islice
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Request, Response
+from pydantic import Field
 from pydantic_core import to_json
 
 from munjang.server.bodies import (
@@ -32,6 +33,8 @@ from munjang.text.tokenizer import Tokenizer
 from munjang.types import Floats, Ids
 
 TOKENS_AT_ONCE = 512  # that are written: a millisecond
+PAIR: dict[str, Any] = {"type": "array", "items": {"type": "string"}, "minItems": 2, "maxItems": 2}
+PAIRS: dict[str, Any] = {"anyOf": [PAIR, {"type": "array", "items": PAIR, "minItems": 1}]}  # the route says it too
 LABEL = "LABEL_0"  # a re-ranker has one label; most folders give it no name
 
 
@@ -74,7 +77,7 @@ class EmbedSparse(ForeignBody):
 class Predict(ForeignBody):
     """POST /predict: a pair of texts, or a list of pairs."""
 
-    inputs: Text | Texts | Annotated[list[Texts], FirstError()]
+    inputs: Annotated[Text | Texts | Annotated[list[Texts], FirstError()], Field(json_schema_extra=PAIRS)]
     truncate: Flag | None = None
     truncation_direction: Direction | None = None
     raw_scores: Flag = False

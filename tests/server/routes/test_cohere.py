@@ -64,7 +64,7 @@ def test_embeddings_by_the_official_client(server: Any, model: BiEncoder) -> Non
     assert found.embeddings.binary == (np.packbits(expected > 0, axis=1).astype(int) - 128).tolist()
     cut = client.embed(texts=TEXTS, model="tiny", input_type="search_query", output_dimension=8)
     assert np.shape(cut.embeddings.float_) == (3, 8)
-    with pytest.raises(cohere.errors.BadRequestError, match="choose from float"):
+    with pytest.raises(cohere.errors.BadRequestError, match="Input should be 'float'"):
         client.embed(texts=TEXTS, model="tiny", input_type="search_query", embedding_types=["int8"])
 
 
