@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import json
+import time
 
 from attack.pulse import Pulse
 from attack.serving import ask, exchange, health, memory_mb, num_files, served
@@ -10,15 +11,23 @@ from attack.verdict import Verdict
 
 MAX_FILES = 1024
 MAX_HEALTH_S = 1.0
-LIMITS = ("--limit", "header_timeout_s=3", "--limit", "body_timeout_s=3", "--limit", "answer_timeout_s=3")
+LIMITS = {
+    "header_timeout_s": 3,
+    "body_timeout_s": 3,
+    "answer_timeout_s": 3,
+    "min_answer_bytes_per_s": 1_000_000,  # so that an answer of 4 MB may take 7 s to be read
+    "deadline_s": 100,  # so that all large answers are computed, one after the other
+}
 HALF = b"POST /embed HTTP/1.1\r\nHost: localhost\r\n"
-MAX_MEMORY_MB = 700  # more than before, while 50 answers of 20 MB are not read
+NUM_UNREAD, UNREAD_TEXTS, UNREAD_S = 40, 500, 90.0  # answers of 4 MB that nobody reads, until all are written
+MAX_MEMORY_MB = 200  # more than before: each is gone before all are there
 
 
 def run(options: argparse.Namespace) -> Verdict:
     """Send everything to one server that may open 1,024 files."""
     verdict = Verdict("connections")
-    with served(options, *LIMITS, max_files=MAX_FILES) as server:
+    limits = [word for name, value in LIMITS.items() for word in ("--limit", f"{name}={value}")]
+    with served(options, *limits, max_files=MAX_FILES) as server:
         asyncio.run(_attack(server.port, server.pid, verdict))
         verdict.expect(server.process.poll() is None, "the server ended")
     return verdict
@@ -51,25 +60,41 @@ async def _attack(port: int, pid: int, verdict: Verdict) -> None:
 
 
 async def _unread(port: int, pid: int, verdict: Verdict) -> None:
-    """Ask for large answers and read none of them."""
-    body = json.dumps({"inputs": ["a"] * 2000}).encode()
-    request = HALF + b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
-    before = memory_mb(pid)
-    writers = [await _opened(port, request) for _ in range(50)]
-    most = 0.0
+    """Ask for large answers and read none of them: the server writes each, waits a while and lets it go."""
+    body = json.dumps({"inputs": ["a"] * UNREAD_TEXTS}).encode()
+    head = HALF + b"Content-Type: application/json\r\nContent-Length: %d\r\n" % len(body)
+    request = head + b"\r\n" + body
+    whole = await exchange(port, head + b"Connection: close\r\n\r\n" + body)
+    before_mb, answered, files = memory_mb(pid), await _num_answered(port), num_files(pid)
+    writers = [await _opened(port, request) for _ in range(NUM_UNREAD)]
+    most_mb, end = 0.0, time.monotonic() + UNREAD_S
     async with Pulse(port) as pulse:
-        for _ in range(40):
+        while time.monotonic() < end and (await _num_answered(port) < answered + NUM_UNREAD or num_files(pid) > files):
             await asyncio.sleep(0.5)
-            most = max(most, memory_mb(pid))
+            most_mb = max(most_mb, memory_mb(pid))
+    num_answered, more = await _num_answered(port) - answered, round(most_mb - before_mb)
+    open_still = num_files(pid) - files
     for writer in writers:
         if writer is not None:
             writer.close()
-    more = round(most - before)
-    verdict.counts["50 answers of 15 MB that nobody reads"] = {
+    verdict.counts[f"{NUM_UNREAD} answers that nobody reads"] = {
+        "MB of each": round(len(whole.body) / 1e6, 1),
+        "written": num_answered,
         "MB more": more,
         "slowest /health in s": round(pulse.slowest_s(), 3),
     }
+    verdict.expect(whole.status == 200, f"a large answer: {whole.status}")
+    verdict.expect(num_answered == NUM_UNREAD, f"{num_answered} of {NUM_UNREAD} answers that nobody reads were written")
+    verdict.expect(open_still <= 0, f"{open_still} connections that nobody reads from are still open")
     verdict.expect(more < MAX_MEMORY_MB, f"answers that nobody reads take {more} MB")
+    verdict.expect(pulse.slowest_s() < MAX_HEALTH_S, f"beside them /health took {pulse.slowest_s():.2f} s")
+
+
+async def _num_answered(port: int) -> int:
+    """Return how many requests to /embed the server has computed and answered."""
+    lines = (await ask(port, "GET", "/metrics")).body.decode().splitlines()
+    found = [line.split()[-1] for line in lines if line.startswith('te_request_success{method="/embed"}')]
+    return int(float(found[0])) if found else 0
 
 
 async def _opened(port: int, sent: bytes) -> asyncio.StreamWriter | None:
