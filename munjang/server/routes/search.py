@@ -77,13 +77,17 @@ async def find(service: Service, request: Request, body: Search) -> list[Hit]:
     asked = (body.query, body.k, body.candidates, body.where, vectors)
     names = ("group", "by", "weights", "fusion", "diversity", "min_score", "around")
     options: RetrieveOptions = {name: getattr(body, name) for name in names}  # type: ignore[assignment]
+    retrieve = partial(view.retrieve, *asked, **options)
     with service.telemetry.measure("search", index=view.served.name):
-        found = await view.run(partial(view.retrieve, *asked, **options))
-    [hits], reranking, logits = found.hits, None, None
-    if body.rerank is not False and hits:
-        reranker = service.reranker(None if body.rerank is True else body.rerank)
-        reranking = replace(reranker.reranking, weight=body.rerank_weight)
-        with service.telemetry.measure("rerank", model=reranker.name, texts=len(hits)):
-            logits, usage = await service.score(reranker, body.query, [hit.text for hit in hits], "candidates")
-        usage.note(request)
-    return await view.run(partial(view.index.finish, found, reranking, None if logits is None else [logits]))
+        if body.rerank is False:  # one turn at the index, not two
+            return await view.run(lambda: view.index.finish(retrieve()))
+        found = await view.run(retrieve)
+    [hits] = found.hits
+    if not hits:
+        return []
+    reranker = service.reranker(None if body.rerank is True else body.rerank)
+    reranking = replace(reranker.reranking, weight=body.rerank_weight)
+    with service.telemetry.measure("rerank", model=reranker.name, texts=len(hits)):
+        logits, usage = await service.score(reranker, body.query, [hit.text for hit in hits], "candidates")
+    usage.note(request)
+    return await view.run(partial(view.index.finish, found, reranking, [logits]))

@@ -75,3 +75,20 @@ def test_large_answers_are_written_in_steps(served: Any, steps: dict[str, int]) 
         "/search", json={"query": "zebra", "by": ["words"], "k": 20, "candidates": 1000, "around": "document"}
     ).json()["hits"]
     assert steps["listed"] >= len(hits) > 10
+
+
+def test_a_search_waits_for_one_turn_at_the_index(served: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a re-ranker, which computes in between, for two."""
+    served.client.post("/documents", json={"documents": [{"text": "hello", "id": "1"}]})
+    index = served.service.indexes[0]
+    run, turns = index.turns.run, []
+
+    def counted(function: Any) -> Any:
+        turns.append(function)
+        return run(function)
+
+    monkeypatch.setattr(index.turns, "run", counted)
+    for rerank, num_turns in ((False, 1), (True, 2)):
+        turns.clear()
+        answer = served.client.post("/search", json={"query": "hello", "k": 1, "rerank": rerank})
+        assert (len(answer.json()["hits"]), len(turns)) == (1, num_turns)
