@@ -24,7 +24,7 @@ from munjang.server.bodies import (
 from munjang.server.embedder import Embedding
 from munjang.server.errors import Refused
 from munjang.server.limits import RequestLimits
-from munjang.server.render import listed, lists_of_vectors, written
+from munjang.server.render import bracketed, listed, lists_of_vectors, written
 from munjang.server.reranker import Scoring, sigmoid
 from munjang.server.routes.tei import LEFT, Direction
 from munjang.server.service import Service, while_connected
@@ -176,7 +176,7 @@ def _rows(tokenizer: Tokenizer, texts: list[str], has_special: bool, limits: Req
             parts = zip(each.ids, each.tokens, each.special_tokens_mask, each.offsets, strict=True)
             groups = iter(lambda parts=parts: list(islice(parts, TOKENS_AT_ONCE)), [])  # type: ignore[misc]
             encoded.append((yield from listed(groups, _tokens)))
-    return b"[" + b",".join(encoded) + b"]"
+    return bracketed(encoded)
 
 
 def _tokens(group: list[tuple[int, str, int, tuple[int, int]]]) -> bytes:
