@@ -10,15 +10,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from munjang.cli.corpus import (
-    CorpusOptions,
-    check_outputs,
-    corpus_vectors,
-    load_model,
-    read_corpus,
-    say,
-    write_page,
-)
+from munjang.cli import corpus
 from munjang.cli.options import option
 from munjang.errors import InputError
 from munjang.tasks.cluster.config import ClusterConfig
@@ -31,7 +23,7 @@ SUMMARY_KO = "글을 군집으로 묶고 군집마다 핵심어 달기"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(CorpusOptions, ClusterConfig):
+class Options(corpus.CorpusOptions, ClusterConfig):
     """Options of `munjang cluster`."""
 
     summary: str | None = option("write a row for each cluster: .csv, .tsv, .jsonl or .parquet", default=None)
@@ -40,19 +32,19 @@ class Options(CorpusOptions, ClusterConfig):
 
 def run(options: Options) -> int:
     """Read, encode, cluster, describe, write."""
-    check_outputs(options, options.output, options.summary)
+    corpus.check_outputs(options, options.output, options.summary)
     if options.num_keywords < 1:
         raise InputError(f"--num-keywords must be at least 1, not {options.num_keywords}")
-    texts = read_corpus(options, options.inputs)
+    texts = corpus.read_corpus(options, options.inputs)
     from munjang.data.writing import check_texts, write_table
     from munjang.tasks.cluster.clustering import cluster
     from munjang.tasks.cluster.groups import groups_of
 
     check_texts(Path(options.output), texts)
     config = ClusterConfig(**{each.name: getattr(options, each.name) for each in fields(ClusterConfig)})
-    vectors = corpus_vectors(options, texts, options.vectors, load_model(options))
+    vectors = corpus.corpus_vectors(options, texts, options.vectors, corpus.load_model(options))
     # k-means and HDBSCAN report no progress
-    say(options, f"clustering {len(texts):,} texts by {config.method}")
+    corpus.say(options, f"clustering {len(texts):,} texts by {config.method}")
     found = cluster(vectors, config=config, device=options.device, progress=not options.quiet)
     groups = groups_of(found, vectors, texts, num_keywords=options.num_keywords, progress=not options.quiet)
     write_table(
@@ -63,11 +55,13 @@ def run(options: Options) -> int:
     if options.html is not None:
         from munjang.tasks.cluster.page import clusters_page
 
-        write_page(options.html, clusters_page(found, groups, vectors, texts))
+        corpus.write_page(options.html, clusters_page(found, groups, vectors, texts))
     num_left = int((found.labels_N < 0).sum())
-    say(options, f"{found.num_clusters:,} clusters, {num_left:,} of {len(texts):,} texts in none, in {options.output}")
+    corpus.say(
+        options, f"{found.num_clusters:,} clusters, {num_left:,} of {len(texts):,} texts in none, in {options.output}"
+    )
     for group in groups[:MAX_PRINTED_CLUSTERS]:
-        say(options, f"  {group.size:,}: {', '.join(group.keywords) or texts[group.representatives[0]]:.100}")
+        corpus.say(options, f"  {group.size:,}: {', '.join(group.keywords) or texts[group.representatives[0]]:.100}")
     return 0
 
 

@@ -10,16 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from munjang.cli.corpus import (
-    CorpusOptions,
-    check_outputs,
-    check_unused,
-    corpus_vectors,
-    load_model,
-    read_corpus,
-    say,
-    write_page,
-)
+from munjang.cli import corpus
 from munjang.cli.options import option
 from munjang.errors import InputError
 
@@ -30,7 +21,7 @@ SUMMARY_KO = "같은 말을 하는 글을 빼고 이유 남기기"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(CorpusOptions):
+class Options(corpus.CorpusOptions):
     """Options of `munjang dedupe`."""
 
     reference: tuple[str, ...] = option("also drop texts found in these files, such as a training set", default=())
@@ -48,14 +39,14 @@ class Options(CorpusOptions):
 
 def run(options: Options) -> int:
     """Read, encode, drop, write."""
-    check_outputs(options, options.output, options.report)
+    corpus.check_outputs(options, options.output, options.report)
     if options.equal_only:
         unused = ("threshold", "vectors", "reference_vectors", "is_exact", "model", "device", "dtype", "threads")
-        check_unused(options, "with --equal-only", *unused)
+        corpus.check_unused(options, "with --equal-only", *unused)
     if (options.reference_vectors is None) != (options.vectors is None or not options.reference):
         raise InputError("--vectors and --reference-vectors go together: one for the inputs, one for --reference")
-    texts = read_corpus(options, options.inputs)
-    known = read_corpus(options, options.reference) if options.reference else []
+    texts = corpus.read_corpus(options, options.inputs)
+    known = corpus.read_corpus(options, options.reference) if options.reference else []
     from munjang.data.writing import check_texts, write_table
 
     check_texts(Path(options.output), texts)
@@ -68,10 +59,10 @@ def run(options: Options) -> int:
     if options.html is not None:
         from munjang.tasks.dedupe.page import duplicates_page
 
-        write_page(options.html, duplicates_page(found, texts, known))
+        corpus.write_page(options.html, duplicates_page(found, texts, known))
     num_equal = sum(each.reason == "equal" for each in found.dropped)
     num_known = sum(each.is_reference for each in found.dropped)
-    say(
+    corpus.say(
         options,
         f"{len(found.kept):,} of {len(texts):,} texts stay; dropped: {num_equal:,} equal, "
         f"{len(found.dropped) - num_equal:,} similar" + (f"; {num_known:,} of them to the reference" if known else ""),
@@ -84,11 +75,11 @@ def _dedupe(options: Options, texts: list[str], known: list[str]) -> "Deduplicat
 
     if options.equal_only:
         return dedupe(texts, known or None, threshold=None, keep=options.keep)
-    model = load_model(options)
-    ready = None if options.vectors is None else corpus_vectors(options, texts, options.vectors, model)
+    model = corpus.load_model(options)
+    ready = None if options.vectors is None else corpus.corpus_vectors(options, texts, options.vectors, model)
     known_ready = None
     if options.reference_vectors is not None:
-        known_ready = corpus_vectors(options, known, options.reference_vectors, model)
+        known_ready = corpus.corpus_vectors(options, known, options.reference_vectors, model)
     return dedupe(
         texts,
         known or None,

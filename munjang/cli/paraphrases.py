@@ -9,16 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from munjang.cli.corpus import (
-    CorpusOptions,
-    check_outputs,
-    check_unused,
-    corpus_vectors,
-    load_model,
-    read_corpus,
-    say,
-    write_page,
-)
+from munjang.cli import corpus
 from munjang.cli.options import option
 from munjang.errors import InputError
 
@@ -29,7 +20,7 @@ SUMMARY_KO = "가장 비슷한 글의 쌍이나 번역 쌍 찾기"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(CorpusOptions):
+class Options(corpus.CorpusOptions):
     """Options of `munjang paraphrases`."""
 
     others: tuple[str, ...] = option(
@@ -47,17 +38,17 @@ class Options(CorpusOptions):
 
 def run(options: Options) -> int:
     """Read the texts, encode them, find the pairs, write them."""
-    check_outputs(options, options.output)
+    corpus.check_outputs(options, options.output)
     if options.bitext and not options.others:
         raise InputError("--bitext needs --others, the texts of the other language")
     if options.bitext:
-        check_unused(options, "with --bitext", "max_neighbours", "is_exact")
+        corpus.check_unused(options, "with --bitext", "max_neighbours", "is_exact")
     if options.max_pairs < 1:
         raise InputError(f"--max-pairs must be at least 1, not {options.max_pairs}")
     if (options.other_vectors is None) != (options.vectors is None or not options.others):
         raise InputError("--vectors and --other-vectors go together: one for the inputs, one for --others")
-    texts = read_corpus(options, options.inputs)
-    others = read_corpus(options, options.others) if options.others else None
+    texts = corpus.read_corpus(options, options.inputs)
+    others = corpus.read_corpus(options, options.others) if options.others else None
     from munjang.data.writing import check_texts, write_table
 
     second = texts if others is None else others
@@ -74,8 +65,8 @@ def run(options: Options) -> int:
     if options.html is not None:
         from munjang.tasks.paraphrases.page import pairs_page
 
-        write_page(options.html, pairs_page(found, texts, second))
-    say(options, f"{len(found):,} pairs in {options.output}")
+        corpus.write_page(options.html, pairs_page(found, texts, second))
+    corpus.say(options, f"{len(found):,} pairs in {options.output}")
     return 0
 
 
@@ -84,9 +75,9 @@ def _pairs(options: Options, texts: list[str], others: list[str] | None) -> "Pai
     from munjang.tasks.paraphrases.translations import bitext
 
     progress = not options.quiet
-    model = load_model(options)
-    a = corpus_vectors(options, texts, options.vectors, model)
-    b = None if others is None else corpus_vectors(options, others, options.other_vectors, model)
+    model = corpus.load_model(options)
+    a = corpus.corpus_vectors(options, texts, options.vectors, model)
+    b = None if others is None else corpus.corpus_vectors(options, others, options.other_vectors, model)
     if options.bitext:
         found = bitext(a, b, min_score=options.min_score, device=options.device, progress=progress)
         best = slice(options.max_pairs)

@@ -89,12 +89,10 @@ class MtebEncoder:
         inputs: Iterable[Mapping[str, Any]],
         *,
         task_metadata: Any,
-        hf_split: str,
-        hf_subset: str,
         prompt_type: Any = None,
-        batch_size: int | None = None,  # ours are counted in tokens
         show_progress_bar: bool | None = None,
         precision: str = "float32",
+        **_context: Any,  # split, subset, and a batch size: ours are counted in tokens
     ) -> Floats:
         """Encode all texts, with the model's prompt for the task, its type, or queries and documents."""
         texts = _texts(inputs)
@@ -138,13 +136,8 @@ class MtebCrossEncoder:
         inputs1: Iterable[Mapping[str, Any]],
         inputs2: Iterable[Mapping[str, Any]],
         *,
-        task_metadata: Any,
-        hf_split: str,
-        hf_subset: str,
-        prompt_type: Any = None,
-        batch_size: int | None = None,
         show_progress_bar: bool | None = None,
-        precision: str = "float32",
+        **_context: Any,  # the task, and what encoders are told
     ) -> Floats:
         """Score pairs."""
         pairs = list(zip(_texts(inputs1), _texts(inputs2), strict=True))

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, TypeVar, overload
 
 import torch
 
@@ -40,49 +40,20 @@ from munjang.training.run import Run, events, folder_of
 from munjang.training.trainee import Holder, Trainee
 
 KINDS = {"bi": BiEncoder, "cross": CrossEncoder, "late": MultiVectorEncoder, "sparse": SparseEncoder}
+Model = TypeVar("Model", bound=Holder)  # what is trained is what is returned
 Data = Any  # a name, an object with rows, Examples, a Dataset or several
 
 
 @overload
 def train(
-    model: BiEncoder,
+    model: Model,
     data: Data,
     objective: str = ...,
     config: TrainConfig | None = ...,
     options: Mapping[str, Any] | None = ...,
     reading: Mapping[str, Any] | None = ...,
     watch: Callable[[Loop], None] | None = ...,
-) -> BiEncoder: ...
-@overload
-def train(
-    model: CrossEncoder,
-    data: Data,
-    objective: str = ...,
-    config: TrainConfig | None = ...,
-    options: Mapping[str, Any] | None = ...,
-    reading: Mapping[str, Any] | None = ...,
-    watch: Callable[[Loop], None] | None = ...,
-) -> CrossEncoder: ...
-@overload
-def train(
-    model: MultiVectorEncoder,
-    data: Data,
-    objective: str = ...,
-    config: TrainConfig | None = ...,
-    options: Mapping[str, Any] | None = ...,
-    reading: Mapping[str, Any] | None = ...,
-    watch: Callable[[Loop], None] | None = ...,
-) -> MultiVectorEncoder: ...
-@overload
-def train(
-    model: SparseEncoder,
-    data: Data,
-    objective: str = ...,
-    config: TrainConfig | None = ...,
-    options: Mapping[str, Any] | None = ...,
-    reading: Mapping[str, Any] | None = ...,
-    watch: Callable[[Loop], None] | None = ...,
-) -> SparseEncoder: ...
+) -> Model: ...
 @overload
 def train(
     model: str | os.PathLike[str],

@@ -108,24 +108,10 @@ def mine(
         return Pairs(np.zeros(0, np.float32), np.zeros(0, np.int64), np.zeros(0, np.int64))
     lowest = -math.inf if min_score is None else min_score
     where = pick_device(device)
-
     a = torch.from_numpy(a_AD).to(where)
     b = a if b_BD is None else torch.from_numpy(b_BD).to(where)
-    return _mine(a, b, max_pairs, lowest, max_neighbours, is_exact, progress)
-
-
-def _mine(
-    a: Tensor,
-    b: Tensor,
-    max_pairs: int,
-    lowest: float,
-    max_neighbours: int | None,
-    is_exact: bool | None,
-    progress: bool | None,
-) -> Pairs:
-    """Look for pairs above a guess of the floor, and again above a lower one if it was too high."""
     expected = 1.3 * max_pairs
-    while True:
+    while True:  # above a guess of the floor, and again above a lower one if it was too high
         guess = run_in_thread(partial(_guess, a, b, expected, max_neighbours))
         if guess == -math.inf and max_neighbours is not None and len(a) * len(b) > MIN_SCORES_FOR_GUESS:
             return _of_nearest(a, b, max_pairs, lowest, max_neighbours, progress)
