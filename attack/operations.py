@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from munjang.bi_encoder import BiEncoder
 from munjang.cli import main
@@ -289,7 +290,12 @@ class Train(Operation):
         size = ["--epochs", "1", "--batch-size", "8", "--save-every", "5"]
         if is_begun(Path(target)):
             size.append("--resume")
-        command("train", str(self.model), data, "-o", target, "--objective", "cosent", *size, *QUIET)
+        before = torch.get_num_threads()
+        torch.set_num_threads(1)  # as in every process of ours: sums over more threads differ in their last bits
+        try:
+            command("train", str(self.model), data, "-o", target, "--objective", "cosent", *size, *QUIET)
+        finally:
+            torch.set_num_threads(before)
 
     def work(self) -> None:
         if not (self.folder / "run").exists():
