@@ -39,7 +39,7 @@ def worst() -> dict[str, tuple[str, Any]]:
         "a filter of 700 tests": ("/search", {"query": "a", "k": 1000, "where": " or ".join(["year = 1"] * 700)}),
         "20 long texts, token by token": ("/embed_all", {"inputs": [WORDS[:90_000]] * 20}),
         "20 long texts to tokenize": ("/tokenize", {"inputs": [WORDS[:90_000]] * 20}),
-        "2,000 pairs": ("/rerank", {"query": WORDS[:500], "texts": [WORDS[n % 50 :][:800] for n in range(2000)]}),
+        "2,000 pairs": ("/rerank", {"query": WORDS[:300], "texts": [WORDS[n % 50 :][:800] for n in range(2000)]}),
         "64 texts with each other": ("/similarities", {"texts": [WORDS[n:][:25_000] for n in range(64)]}),
         "390,000 nulls": wrong["390,000 nulls for texts"],
         "650,000 empty documents": wrong["650,000 empty documents"],
