@@ -141,7 +141,7 @@ def run(options: Options) -> int:
             sources = _named(options.data).items()
             prepared = [(name, *prepare(source, options.kind, settings)) for name, source in sources]
         else:
-            prepared, settings = _read_suite(options, settings)
+            prepared = _read_suite(options, settings)
         if options.dry_run:
             _print_plan(options, prepared)
             return 0
@@ -194,16 +194,15 @@ def _needs_mteb(options: Options) -> bool:
     return needs_mteb
 
 
-def _read_suite(options: Options, settings: "Settings") -> "tuple[list[tuple[str, str, Any]], Settings]":
+def _read_suite(options: Options, settings: "Settings") -> "list[tuple[str, str, Any]]":
     from munjang.evaluation.catalogue import Folder
-    from munjang.evaluation.kinds.probe import NUM_FOLDS
     from munjang.evaluation.suites import read_suite
 
     assert options.suite is not None
     prepared, missing = read_suite(options.suite, Folder(options.data[0]), settings)
     for line in missing:
         _say(options, line)
-    return prepared, replace(settings, folds=settings.folds or NUM_FOLDS)
+    return prepared
 
 
 def _measure_in_mteb(options: Options) -> "list[Report]":

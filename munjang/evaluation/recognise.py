@@ -53,9 +53,7 @@ def _look(source: "Source | Retrieval", settings: Settings) -> tuple[str, Conten
     if num_texts == 2 and has_labels and not has_scores:  # the number of classes tells
         examples = read_rows(source, settings, (2, 2), "labels")
         return name, _contents_of(examples, settings), examples
-    contents = Contents(
-        num_texts, has_scores, has_labels, None, settings.train is not None, is_translated=is_translated(texts)
-    )
+    contents = Contents(num_texts, has_scores, has_labels, None, _trains(settings), is_translated=is_translated(texts))
     return _seen(name, columns), contents, source
 
 
@@ -64,9 +62,13 @@ def _contents_of(examples: Examples, settings: Settings) -> Contents:
     if examples.labels is not None:
         num_classes = max(len(examples.label_names), len(np.unique(examples.labels)))
     has_scores = examples.scores is not None and settings.label is None
-    has_train, is_named = settings.train is not None, is_translated(examples.columns)
+    has_train, is_named = _trains(settings), is_translated(examples.columns)
     has_labels = examples.labels is not None
     return Contents(len(examples.texts), has_scores, has_labels, num_classes, has_train, is_translated=is_named)
+
+
+def _trains(settings: Settings) -> bool:
+    return settings.train is not None or settings.folds is not None
 
 
 def _in_words(contents: Contents) -> str:

@@ -59,6 +59,6 @@ def read_set(key: str, folder: Folder, settings: Settings) -> Any:
     examples = folder.examples(key, settings.max_rows)
     examples = examples.noted("file: " + ", ".join(path.name for path in folder.paths(key)))
     train = None if known.train is None else folder.examples(known.train, settings.max_train_rows)
-    folds = NUM_FOLDS if known.kind == "classification" and train is None else None
+    folds = settings.folds or NUM_FOLDS if known.kind == "classification" and train is None else None
     data = KINDS[known.kind].read(examples, Settings(train=train, folds=folds))
     return replace(data, is_symmetric=True) if isinstance(data, Split) and known.is_symmetric else data

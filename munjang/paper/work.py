@@ -18,7 +18,6 @@ from munjang.engine.measure import processor
 from munjang.errors import InputError
 from munjang.evaluation.kinds import KINDS
 from munjang.evaluation.kinds.base import Settings, kind_of
-from munjang.evaluation.kinds.probe import NUM_FOLDS
 from munjang.paper.config import PaperConfig
 from munjang.paper.experiments import CONCATENATIONS, Line, Stage
 from munjang.paper.sets import Sets
@@ -128,7 +127,7 @@ def _metrics(model: Any, kind: str, data: Any, seed: int) -> dict[str, float]:
     """Measure without intervals: the seeds tell the spread."""
     if kind_of(model) not in KINDS[kind].main:
         return {}
-    found = KINDS[kind].evaluate(model, data, Settings(folds=NUM_FOLDS, seed=seed)).metrics
+    found = KINDS[kind].evaluate(model, data, Settings(seed=seed)).metrics
     return {name: round(100 * value, 2) for name, value in found.items() if math.isfinite(value)}
 
 

@@ -25,6 +25,7 @@ from tests.data.published.files import PUBLISHED_FILES, Published, put
         (["anchor\tpositive\tnegative", "a\tb\tc"], {}, "triplets"),
         (["en\tko\tsource", "a\tb\tx"], {"texts": ("en", "ko")}, "translation"),
         (["text\tlabel", "a\tx"], {"train": "train.tsv"}, "classification"),
+        (["text\tlabel", "a\tx"], {"folds": 10}, "classification"),
     ],
 )
 def test_files(write: Callable[..., Path], lines: list[str], options: dict[str, object], kind: str) -> None:
@@ -58,14 +59,23 @@ def test_asked_for(write: Callable[..., Path], lines: list[str], said: str) -> N
 @pytest.mark.parametrize("published", PUBLISHED_FILES.values(), ids=PUBLISHED_FILES)
 def test_published_files(published: Published, tmp_path: Path) -> None:
     path = put(tmp_path, published)
-    if published.kind is None:  # a text and its class: clusters or a classifier
-        with pytest.raises(InputError, match="fit clustering and classification; give --kind"):
+    if published.kind is None:  # a test set: the rows that a classifier learns from are in another file
+        with pytest.raises(InputError, match=r"trains a classifier on the vectors: give its rows with --train"):
             prepare(path, None, Settings())
         assert prepare(path, None, Settings(train=path))[0] == "classification"
     else:
         kind, data = prepare(path, None, Settings())
         assert kind == published.kind
         assert len(data) == (1 if path.name == "SICK.txt" else len(published.texts[0]))
+
+
+def test_sets_without_a_split_are_measured_in_folds(tmp_path: Path) -> None:
+    """Of SentEval: MR and its like by their names alone; a class and a text of anybody else may be clusters."""
+    path = put(tmp_path, PUBLISHED_FILES["MR of SentEval"])
+    assert prepare(path, None, Settings())[1].folds == 10
+    assert prepare(path, None, Settings(folds=2))[1].folds == 2
+    assert prepare(path, None, Settings(train=path))[1].folds is None
+    assert prepare(path, "clustering", Settings())[0] == "clustering"
 
 
 def test_examples() -> None:

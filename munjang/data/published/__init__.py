@@ -44,13 +44,21 @@ PUBLISHED: dict[str, Shape] = {
     "squad": Shape(
         *("SQuAD, KorQuAD 1", "KorQuAD_v1.0_dev.json", documents.tells_squad, documents.squad), evaluates="retrieval"
     ),
-    "nsmc": Shape(*("NSMC", "ratings_test.txt", _tabs_under("id", "document", "label"), pairs.tabs), drops_blank=True),
+    "nsmc": Shape(
+        *("NSMC", "ratings_test.txt", _tabs_under("id", "document", "label"), pairs.tabs),
+        drops_blank=True,
+        evaluates="classification",
+    ),
     "polarity": Shape(
         *("MR, CR, MPQA, SUBJ of SentEval", "rt-polarity.pos, rt-polarity.neg", texts.tells_polarity, texts.polarity),
         partner=texts.polarity_partner,
+        evaluates="classification",
+        folds=10,
     ),
-    "sentiment": Shape("SST of SentEval", "sentiment-test", texts.tells_sentiment, texts.sentiment),
-    "trec": Shape("TREC of SentEval", "TREC_10.label", texts.tells_trec, texts.trec),
+    "sentiment": Shape(
+        "SST of SentEval", "sentiment-test", texts.tells_sentiment, texts.sentiment, evaluates="classification"
+    ),
+    "trec": Shape("TREC of SentEval", "TREC_10.label", texts.tells_trec, texts.trec, evaluates="classification"),
     "tatoeba": Shape("Tatoeba", "id, sentence, id, translation", texts.tells_tatoeba, texts.tatoeba),
     "attributed": Shape("Tatoeba for learners", "kor.txt", texts.tells_attributed, texts.attributed),
     "moses": Shape(

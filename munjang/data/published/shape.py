@@ -59,6 +59,7 @@ class Shape:
     score_range: tuple[float, float] | None = None
     drops_blank: bool = False  # the published file has rows without a text, which nobody uses
     evaluates: str | None = None  # the kind of evaluation, where columns alone do not tell it
+    folds: int | None = None  # of cross-validation, in which a dataset without a split is measured
     partner: Callable[[Path], Path] | None = None  # a second file that `read` reads too
 
 

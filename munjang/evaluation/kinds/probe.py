@@ -25,6 +25,7 @@ class Split:
     test: Examples
     train: Examples | None
     is_symmetric: bool = False  # of pairs whose order says nothing
+    folds: int | None = None  # of cross-validation, instead of rows to train on
 
     def __len__(self) -> int:
         return len(self.test)
@@ -49,7 +50,7 @@ def read_split(source: Source, settings: Settings, num_texts: int) -> Split:
     """Read both sets of rows, so that a bad one is found before a model is loaded."""
     test = read_rows(source, settings, (num_texts, num_texts), "labels")
     if settings.train is None:
-        return Split(test, None)
+        return Split(test, None, folds=settings.folds)
     train = read_rows(settings.train, replace(settings, max_rows=None, split="train"), (num_texts, num_texts), "labels")
     same_classes(train, test)  # or refused
     if settings.max_train_rows is not None and settings.max_train_rows < len(train):

@@ -14,7 +14,7 @@ class Published:
     texts: tuple[list[str], ...]
     target: str | None = None
     values: tuple[object, ...] = ()  # names of the labels, or scores scaled to 0 to 1
-    kind: str | None = None  # of evaluation; None: one has to be named
+    kind: str | None = None  # of evaluation; None: a classifier, which needs rows to train on
 
 
 def lines(*rows: str) -> str:
@@ -354,7 +354,7 @@ PUBLISHED_FILES: dict[str, Published] = {
     **{
         f"{title} of SentEval": Published(
             *("polarity", {first: lines("a good one", "another"), second: lines("so bad")}),
-            *((texts,), "labels", names),
+            *((texts,), "labels", names, "classification"),
         )
         for title, first, second, texts, names in [
             ("MR", "rt-polarity.pos", "rt-polarity.neg", ["so bad", "a good one", "another"], ("negative", "positive")),
