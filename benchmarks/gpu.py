@@ -35,14 +35,16 @@ from munjang.text.device import finish
 from munjang.text.lookup.lookup import SpanLookup, by_groups
 from munjang.text.packing import Packed, pack
 
+TUNED = 5  # calls until the size of a batch is tuned and its kernels are compiled
 Record = dict[str, Any]
 THEIR_DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 OTHER_WINDOWS = ((4096, 16384), (16384, 16384), (8192, 8192), (8192, 32768))  # the first one, the others
 
 
-def timed(function: Callable[[], Any], rounds: int = 5) -> tuple[float, float]:
-    """Best and median seconds; the first call, which compiles and captures, is not counted."""
-    function()
+def timed(function: Callable[[], Any], rounds: int = 5, warm: int = 1) -> tuple[float, float]:
+    """Best and median seconds; the first `warm` calls, which compile, capture and tune, are not counted."""
+    for _ in range(warm):
+        function()
     times = []
     for _ in range(rounds):
         torch.cuda.synchronize()
@@ -86,8 +88,7 @@ def incumbent(
 def ours(folder: Path, texts: list[str], reference: np.ndarray | None, dtype: str | None = None) -> Record:
     """Strings to numpy; `dtype` None: the default."""
     model = BiEncoder.load(folder, "cuda", dtype)
-    model.encode(texts)
-    seconds = timed(lambda: model.encode(texts, progress=False))
+    seconds = timed(lambda: model.encode(texts, progress=False), 11, TUNED)
     vectors = model.encode(texts, normalize=True)
     more = {} if reference is None else {"min_cosine": round(float((vectors * reference).sum(1).min()), 6)}
     return rate(f"munjang {name_of(model)}", len(texts), seconds, **more)
@@ -260,10 +261,8 @@ def pairs(folder: Path, texts: list[str], root: Path) -> list[Record]:
     both = [" ".join(texts[row : row + 1]) for row in range(len(texts))]
     given = list(zip(both[: len(both) // 2], both[len(both) // 2 :], strict=False))
     model = CrossEncoder.load(root / "cross", "cuda")
-    model.predict(given)
-    mine = rate(
-        f"cross-encoder, munjang {name_of(model)}", len(given), timed(lambda: model.predict(given, progress=False), 3)
-    )
+    seconds = timed(lambda: model.predict(given, progress=False), 11, TUNED)
+    mine = rate(f"cross-encoder, munjang {name_of(model)}", len(given), seconds)
     rows = [mine]
     for dtype in (torch.float32, torch.bfloat16):
         theirs = Theirs(str(root / "cross"), device="cuda", model_kwargs={"dtype": dtype})

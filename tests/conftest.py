@@ -12,6 +12,7 @@ from hypothesis import settings
 from tests.models import make_model
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts background jobs with Ctrl-C ignored
+os.environ["TRITON_INTERPRET"] = "1"  # kernels for GPUs are followed step by step on the CPU
 os.environ["MUNJANG_TUNE"] = "0"  # tests measure nothing and leave nothing in the home folder
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # a test that reaches for the Hub by mistake fails at once
 settings.register_profile("munjang", deadline=None)  # a busy machine is not a defect

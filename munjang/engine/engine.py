@@ -16,7 +16,6 @@ from functools import partial
 from typing import Any, Protocol
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from munjang.engine import on_device
@@ -30,6 +29,7 @@ from munjang.engine.run import Executor
 from munjang.engine.tokenize import DeviceWindow, Pairs, ReadyIds, Texts, Units
 from munjang.errors import InputError, NotFinite, OverflowWarning, unknown
 from munjang.nn.base import Network, VectorNetwork
+from munjang.nn.network import finish
 from munjang.progress import Progress
 from munjang.text.packing import Packed
 from munjang.text.tokenizer import Tokenizer
@@ -118,11 +118,7 @@ class Encoding:
         return network.raw if self.normalize is False else network
 
     def finish(self, results: Tensor) -> Tensor:
-        """Keep the leading dimensions (Matryoshka), then scale to unit length if asked."""
-        vectors_BD = results.float()
-        if self.truncate_dim is not None:
-            vectors_BD = vectors_BD[:, : self.truncate_dim]
-        return F.normalize(vectors_BD, dim=-1) if self.normalize else vectors_BD
+        return finish(results.float(), self.truncate_dim, self.normalize)
 
     def place(self, units: Units, engine: "Engine") -> Place:
         device, dimension = engine.executor.device, self.truncate_dim or engine.network.num_outputs

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import torch
 
 from munjang.engine.tokenize import DeviceWindow, PromptedTexts, check_ids, number_texts
 from munjang.text.device import SortedRow, finish, join
@@ -76,8 +75,8 @@ class DevicePairs:
     def tokenize(self, start: int) -> DeviceWindow:
         """Join the two texts of each pair of a window, and sort the pairs."""
         with self.bench.beside():
-            sides = torch.from_numpy(self.text_rows[start : window_end(start)]).to(self.bodies.ids_T.device)
-            row = join(self.bodies, sides[:, 0], sides[:, 1], self.tokenizer, self.bench.uncounted_id)
+            first, second = self.text_rows[start : window_end(start)].T
+            row = join(self.bodies, first, second, self.tokenizer, self.bench.uncounted_id)
             check_row(row, max(self.bodies.max_id, self.tokenizer.pair.max_id), self.vocab_size)
         self.is_cut[start : start + len(row.cut_rows)] = row.cut_rows
         return DeviceWindow(start, row)

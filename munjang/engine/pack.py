@@ -11,6 +11,7 @@ from torch import Tensor
 
 from munjang.engine.tokenize import DeviceWindow, Window
 from munjang.text.flat import cumulative, gather
+from munjang.text.lookup.device import upload
 from munjang.text.packing import Packed, cut_batches, cut_evenly, pack
 from munjang.types import Ints
 
@@ -78,7 +79,7 @@ def cut_window(window: DeviceWindow, budget: Budget) -> list[Batch]:
             row.ids_T[tokens],
             row.positions_T[tokens],
             None if row.types_T is None else row.types_T[tokens],
-            (row.starts_B[texts.start : texts.stop + 1] - tokens.start).int(),
+            upload(cumulative(row.lengths[texts]).astype(np.int32), row.ids_T.device),
             row.lengths[texts],
             None if skip_B is None else skip_B[texts],
         )

@@ -64,7 +64,7 @@ class DeviceRows:
         if batch.spot is None:
             self.rows[torch.from_numpy(batch.rows_B).to(self.rows.device)] = results
         else:
-            scatter(self.rows[batch.spot.first_row :], batch.spot, results)
+            scatter(results, batch.spot, self.rows[batch.spot.first_row :])
         return len(batch.rows_B)
 
     def done(self, num_units: int) -> Tensor:
@@ -84,7 +84,7 @@ class WindowRows:
         self.copier = Copier(torch.from_numpy(self.rows), device)
         self.window_BD: Tensor | None = None  # of the window that is being computed
         self.num_missing = 0
-        self.num_bad = torch.zeros((), dtype=torch.int64, device=device)
+        self.num_bad = torch.zeros(1, dtype=torch.int64).to(device)  # rows that are not numbers
 
     def __call__(self, batch: Batch, results: Tensor) -> int:
         spot = batch.spot
@@ -92,10 +92,9 @@ class WindowRows:
         if self.window_BD is None:
             self.window_BD = torch.empty(spot.num_rows, self.rows.shape[1], device=self.device)
             self.num_missing = spot.num_rows
-        scatter(self.window_BD, spot, results)
+        scatter(results, spot, self.window_BD, self.num_bad)
         self.num_missing -= len(batch.rows_B)
         if not self.num_missing:
-            self.num_bad += (~torch.isfinite(self.window_BD).all(1)).sum()
             self.copier(self.window_BD, spot.first_row)
             self.window_BD = None
         return len(batch.rows_B)
@@ -171,11 +170,13 @@ class Converted:
         return self.convert(self.place.done(num_units))
 
 
-def scatter(window_BD: Tensor, spot: Spot, results: Tensor) -> None:
-    """Put results on the device where their rows are in the window."""
+def scatter(results: Tensor, spot: Spot, window_BD: Tensor, num_bad: Tensor | None = None) -> None:
+    """Put results on the device where their rows are in the window; count those that are not numbers."""
+    from munjang.nn import cuda
+
     if results.is_cuda:
         spot.order_B.record_stream(torch.cuda.current_stream(results.device))
-    window_BD.index_copy_(0, spot.order_B, results)
+    cuda.scatter(results.contiguous(), spot.order_B, window_BD, num_bad)
 
 
 def not_finite(num_bad: int, num_rows: int) -> NotFinite:

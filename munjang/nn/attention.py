@@ -26,8 +26,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from munjang.nn.norm import has_triton
-from munjang.text.packing import Packed
+from munjang.text.packing import Packed, has_triton
 from munjang.types import Ints
 
 

@@ -55,7 +55,7 @@ def soften(score, largest, total):
     return weight, shrink, higher, total * shrink + tl.sum(weight, 1)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["num_tokens", "window", "reach"])
 def _attend(
     qkv,
     begin,
@@ -116,7 +116,7 @@ def _norm(x, at, is_in, weight, bias, width, eps, has_bias: tl.constexpr):
     return x
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["num_rows"])
 def _add_norm(
     x,
     onto,
@@ -140,7 +140,10 @@ def _add_norm(
     tl.store(out + place, value.to(out.dtype.element_ty), mask=is_in)
 
 
-@triton.jit
+@triton.jit(
+    do_not_specialize=["num_rows"],
+    do_not_specialize_on_alignment=["ids", "positions", "types"],  # slices of a row, which begin anywhere
+)
 def _embed_norm(
     ids,
     positions,
@@ -179,17 +182,38 @@ def _embed_norm(
 
 
 @triton.jit
-def _sum_texts(x, starts, out, width, rows: tl.constexpr, block: tl.constexpr):
+def _average(x, starts, out, width, rows: tl.constexpr, block: tl.constexpr):
     text = tl.program_id(0)
     at = tl.arange(0, block)
+    begin = tl.load(starts + text)
     end = tl.load(starts + text + 1)
     total = tl.zeros([block], tl.float32)
-    for first in range(tl.load(starts + text), end, rows):
+    for first in range(begin, end, rows):
         row = first + tl.arange(0, rows)
         is_in = (row < end)[:, None] & (at < width)[None, :]
         value = tl.load(x + row[:, None].to(tl.int64) * width + at[None, :], mask=is_in, other=0.0)
         total += tl.sum(value.to(tl.float32), 0)
-    tl.store(out + text.to(tl.int64) * width + at, total, mask=at < width)
+    tl.store(out + text.to(tl.int64) * width + at, total / tl.maximum(end - begin, 1), mask=at < width)
+
+
+@triton.jit
+def _unit(x, out, width, block: tl.constexpr):
+    at = tl.arange(0, block)
+    place = tl.program_id(0).to(tl.int64) * width + at
+    value = tl.load(x + place, mask=at < width, other=0.0)
+    length = tl.sqrt(tl.sum(value * value, 0))
+    tl.store(out + place, value / tl.maximum(length, 1e-12), mask=at < width)
+
+
+@triton.jit(do_not_specialize_on_alignment=["order"])
+def _scatter(x, order, out, num_bad, width, block: tl.constexpr, counts_bad: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    at = tl.arange(0, block)
+    value = tl.load(x + row * width + at, mask=at < width, other=0.0)
+    tl.store(out + tl.load(order + row) * width + at, value, mask=at < width)
+    if counts_bad:
+        is_bad = (tl.abs(value) < float("inf")) == 0
+        tl.atomic_add(num_bad, 1, mask=tl.max(is_bad.to(tl.int32), 0) > 0)
 
 
 def attend(
@@ -246,10 +270,27 @@ def embed_norm(
     return out_TD
 
 
-def sum_texts(tokens_TD: Tensor, starts_B: Tensor) -> Tensor:
-    """Add up the tokens of each text in fp32, in their order: [B, D]."""
+def average(tokens_TD: Tensor, starts_B: Tensor) -> Tensor:
+    """Return the mean of each text's tokens in fp32, added up in their order: [B, D]."""
     num_texts, width = len(starts_B) - 1, tokens_TD.shape[1]
     out_BD = torch.empty(num_texts, width, dtype=torch.float32, device=tokens_TD.device)
     if num_texts:
-        _sum_texts[(num_texts,)](tokens_TD, starts_B, out_BD, width, SUM_ROWS, triton.next_power_of_2(width))
+        _average[(num_texts,)](tokens_TD, starts_B, out_BD, width, SUM_ROWS, triton.next_power_of_2(width))
     return out_BD
+
+
+def unit(x_BD: Tensor) -> Tensor:
+    """Scale rows to unit length."""
+    out_BD = torch.empty_like(x_BD)
+    if len(x_BD):
+        _unit[(len(x_BD),)](x_BD, out_BD, x_BD.shape[1], triton.next_power_of_2(x_BD.shape[1]))
+    return out_BD
+
+
+def scatter(x_BD: Tensor, order_B: Tensor, out_RD: Tensor, num_bad: Tensor | None = None) -> None:
+    """Put each row where `order_B` says; add to `num_bad` how many are not numbers."""
+    with torch.cuda.device_of(x_BD):
+        _scatter[(len(x_BD),)](
+            *(x_BD, order_B, out_RD, order_B if num_bad is None else num_bad, x_BD.shape[1]),
+            *(triton.next_power_of_2(x_BD.shape[1]), num_bad is not None),
+        )

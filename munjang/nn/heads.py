@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from munjang.errors import UnsupportedModel
 from munjang.nn import pooling
+from munjang.nn.norm import unit
 from munjang.text.packing import Packed
 
 # The only activations a checkpoint may name; nothing is ever imported by a path that a file gives.
@@ -89,7 +89,7 @@ class Normalize(nn.Module):
     """A module that scales vectors to unit length."""
 
     def forward(self, vectors_BD: Tensor) -> Tensor:
-        return F.normalize(vectors_BD.float(), dim=-1)
+        return unit(vectors_BD)
 
 
 class LayerNorm(nn.Module):

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Self
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from munjang.nn import pooling
@@ -15,6 +14,7 @@ from munjang.nn.base import num_multiplied, weights_digest
 from munjang.nn.encoder import TokenEncoder
 from munjang.nn.heads import ClassificationHead, Dense, Normalize
 from munjang.nn.int8 import prepack as int8
+from munjang.nn.norm import unit
 from munjang.nn.prepacked import prepack_exact
 from munjang.text.packing import Packed
 
@@ -204,4 +204,4 @@ def finish(vectors_BD: Tensor, truncate_dim: int | None, normalize: bool | None)
     """Keep the leading dimensions (Matryoshka), then scale to unit length if asked."""
     if truncate_dim is not None:
         vectors_BD = vectors_BD[:, :truncate_dim]
-    return F.normalize(vectors_BD, dim=-1) if normalize else vectors_BD
+    return unit(vectors_BD) if normalize else vectors_BD

@@ -1,17 +1,10 @@
 """Layer norm of a sum: a residual plus an update.    T tokens, D width."""
 
-from functools import cache
-from importlib.util import find_spec
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-
-@cache
-def has_triton() -> bool:
-    """Return whether our own GPU kernels can be compiled: torch brings Triton for CUDA on Linux."""
-    return find_spec("triton") is not None
+from munjang.text.packing import has_triton
 
 
 def is_half(x_TD: Tensor) -> bool:
@@ -22,6 +15,16 @@ def is_half(x_TD: Tensor) -> bool:
 def is_fused(x_TD: Tensor) -> bool:
     """Return whether our kernels for inference compute this."""
     return is_half(x_TD) and not torch.is_grad_enabled()
+
+
+def unit(vectors_BD: Tensor) -> Tensor:
+    """Scale vectors to unit length, in fp32."""
+    vectors_BD = vectors_BD.float()
+    if vectors_BD.is_cuda and has_triton() and not torch.is_grad_enabled():
+        from munjang.nn import cuda
+
+        return cuda.unit(vectors_BD.contiguous())
+    return F.normalize(vectors_BD, dim=-1)
 
 
 class Norm(nn.LayerNorm):

@@ -53,6 +53,10 @@ class Texts(Generic[Value]):
         """Add up each text's tokens, each times its weight: [B, D]."""
         raise NotImplementedError
 
+    def average(self) -> Value:
+        """Return the mean of each text's tokens: [B, D]."""
+        return self.total() / self.count
+
     def total_weight(self, weights: Value) -> Value:
         """Add up each text's weights: [B, 1]."""
         raise NotImplementedError
@@ -70,7 +74,7 @@ def last(texts: Texts[Value]) -> Value:
 
 def mean(texts: Texts[Value]) -> Value:
     """Average over each text's own tokens."""
-    return texts.total() / texts.count
+    return texts.average()
 
 
 def mean_sqrt_length(texts: Texts[Value]) -> Value:
@@ -111,7 +115,8 @@ def check(modes: Sequence[str]) -> tuple[str, ...]:
 def pool(tokens_TD: Tensor, batch: Packed, modes: Sequence[str]) -> Tensor:
     """Return one vector per text: each mode's result, side by side, in fp32."""
     texts = PackedTexts(tokens_TD, batch)
-    return torch.cat([POOLERS[mode](texts) for mode in modes], dim=-1)
+    vectors = [POOLERS[mode](texts) for mode in modes]
+    return vectors[0] if len(modes) == 1 else torch.cat(vectors, dim=-1)
 
 
 class PackedTexts(Texts[Tensor]):
@@ -123,10 +128,15 @@ class PackedTexts(Texts[Tensor]):
         if skip is not None and skip.any():
             self.kept_T = torch.from_numpy(_kept(batch.lengths, skip)).to(tokens_TD.device)
             tokens_TD = tokens_TD[self.kept_T]
-            self.lengths_B = torch.from_numpy(np.maximum(batch.lengths - skip, 0)).to(tokens_TD.device)
-        else:
-            self.lengths_B = batch.starts_B.diff().long()  # already there: no copy to wait for
         self.own_TD = tokens_TD
+
+    @cached_property
+    def lengths(self) -> Tensor:
+        """The number of each text's tokens that are pooled."""
+        if self.batch.skip is None or self.kept_T is None:
+            return self.batch.starts_B.diff().long()  # already there: no copy to wait for
+        lengths = np.maximum(self.batch.lengths - self.batch.skip, 0)
+        return torch.from_numpy(lengths).to(self.own_TD.device)
 
     @cached_property
     def floats(self) -> Tensor:
@@ -135,7 +145,7 @@ class PackedTexts(Texts[Tensor]):
 
     @property
     def count(self) -> Tensor:
-        return self.lengths_B.clamp(min=1)[:, None]
+        return self.lengths.clamp(min=1)[:, None]
 
     @cached_property
     def places(self) -> Tensor:
@@ -144,20 +154,23 @@ class PackedTexts(Texts[Tensor]):
         return (places_T if self.kept_T is None else places_T[self.kept_T]).float() + 1
 
     def first(self) -> Tensor:
-        return self._at(self.lengths_B.cumsum(0) - self.lengths_B)
+        return self._at(self.lengths.cumsum(0) - self.lengths)
 
     def last(self) -> Tensor:
-        return self._at(self.lengths_B.cumsum(0) - 1)
+        return self._at(self.lengths.cumsum(0) - 1)
 
     def highest(self) -> Tensor:
-        highest_BD = torch.segment_reduce(self.floats, "max", lengths=self.lengths_B, axis=0, unsafe=True)
-        return torch.where(self.lengths_B[:, None] > 0, highest_BD, torch.zeros_like(highest_BD))
+        highest_BD = torch.segment_reduce(self.floats, "max", lengths=self.lengths, axis=0, unsafe=True)
+        return torch.where(self.lengths[:, None] > 0, highest_BD, torch.zeros_like(highest_BD))
+
+    def average(self) -> Tensor:
+        if self.kept_T is not None or not is_fused(self.own_TD):
+            return super().average()
+        from munjang.nn import cuda
+
+        return cuda.average(self.own_TD.contiguous(), self.batch.starts_B)
 
     def total(self, weights: Tensor | None = None) -> Tensor:
-        if weights is None and self.kept_T is None and is_fused(self.own_TD):
-            from munjang.nn import cuda
-
-            return cuda.sum_texts(self.own_TD.contiguous(), self.batch.starts_B)
         return self._sum(self.floats if weights is None else self.floats * weights[:, None])
 
     def total_weight(self, weights: Tensor) -> Tensor:
@@ -165,13 +178,13 @@ class PackedTexts(Texts[Tensor]):
 
     def _sum(self, values_TD: Tensor) -> Tensor:
         # segment_reduce adds in a fixed order; index_add_ on CUDA would not
-        return torch.segment_reduce(values_TD, "sum", lengths=self.lengths_B, axis=0, unsafe=True)
+        return torch.segment_reduce(values_TD, "sum", lengths=self.lengths, axis=0, unsafe=True)
 
     def _at(self, places_B: Tensor) -> Tensor:
         if not len(self.own_TD):
-            return self.floats.new_zeros(len(self.lengths_B), self.own_TD.shape[1])
+            return self.floats.new_zeros(len(self.lengths), self.own_TD.shape[1])
         tokens_BD = self.own_TD[places_B.clamp(0, len(self.own_TD) - 1)].float()
-        return torch.where(self.lengths_B[:, None] > 0, tokens_BD, torch.zeros_like(tokens_BD))
+        return torch.where(self.lengths[:, None] > 0, tokens_BD, torch.zeros_like(tokens_BD))
 
 
 def _kept(lengths: Ints, skip: Ints) -> Ints:

@@ -1,6 +1,6 @@
 """Tokenizing on a device: texts or pairs to one row of ids there, longest first, ready to be cut into batches.
 
-The host sees lengths alone, once for each window. The same functions run on a CPU, where tests compare them.
+The host has the lengths, and says what stands where; a kernel puts it there.
 
 B texts or pairs, T tokens.
 """
@@ -8,11 +8,13 @@ B texts or pairs, T tokens.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from munjang.text.lookup.device import Bodies, cumulative
-from munjang.text.tokenizer import Template, Tokenizer
+from munjang.text.flat import cumulative
+from munjang.text.lookup.device import Bodies, upload
+from munjang.text.tokenizer import Template, Tokenizer, longest_first
 from munjang.types import Bools, Ints
 
 
@@ -23,7 +25,6 @@ class SortedRow:
     ids_T: Tensor  # int64
     positions_T: Tensor  # int64
     types_T: Tensor | None  # int64
-    starts_B: Tensor  # int64 [B + 1]
     order_B: Tensor  # which text stands where
     rows_B: Ints  # the same on the host
     lengths: Ints  # on the host
@@ -32,77 +33,47 @@ class SortedRow:
 
 def finish(bodies: Bodies, tokenizer: Tokenizer, uncounted_id: int | None = None) -> SortedRow:
     """Put special tokens around texts, cut them to `max_length` and sort them."""
-    lengths_B = bodies.lengths
-    room = tokenizer.room(tokenizer.single)
-    kept_B = lengths_B if room is None else lengths_B.clamp(max=room)
-    sides = [(bodies.starts_B[:-1], kept_B)]
-    return _sorted_row(bodies.ids_T, sides, kept_B < lengths_B, tokenizer.single, uncounted_id)
+    room, lengths = tokenizer.room(tokenizer.single), bodies.lengths
+    kept = lengths if room is None else np.minimum(lengths, room)
+    return _sorted_row(bodies, [(bodies.starts, kept)], kept < lengths, tokenizer.single, uncounted_id)
 
 
-def join(
-    bodies: Bodies, first_B: Tensor, second_B: Tensor, tokenizer: Tokenizer, uncounted_id: int | None = None
-) -> SortedRow:
+def join(bodies: Bodies, first: Ints, second: Ints, tokenizer: Tokenizer, uncounted_id: int | None = None) -> SortedRow:
     """Make pairs of these texts, with special tokens, cut to `max_length` and sorted."""
-    lengths, starts, room = bodies.lengths, bodies.starts_B[:-1], tokenizer.room(tokenizer.pair)
-    lengths_a, lengths_b = lengths[first_B], lengths[second_B]
+    room, lengths_a, lengths_b = tokenizer.room(tokenizer.pair), bodies.lengths[first], bodies.lengths[second]
     kept_a, kept_b = (lengths_a, lengths_b) if room is None else longest_first(lengths_a, lengths_b, room)
-    is_cut_B = (kept_a < lengths_a) | (kept_b < lengths_b)
-    sides = [(starts[first_B], kept_a), (starts[second_B], kept_b)]
-    return _sorted_row(bodies.ids_T, sides, is_cut_B, tokenizer.pair, uncounted_id, tokenizer.has_types)
-
-
-def longest_first(lengths_a: Tensor, lengths_b: Tensor, room: int) -> tuple[Tensor, Tensor]:
-    """Take tokens from the longer side of pairs until both fit, as `tokenizer.longest_first` does on the host."""
-    short, long = torch.minimum(lengths_a, lengths_b), torch.maximum(lengths_a, lengths_b)
-    fits = short + long <= room
-    small = torch.where(fits, short, short.clamp(max=room // 2))
-    large = torch.where(fits, long, torch.minimum(long, room - small))
-    a_is_long = lengths_a > lengths_b
-    return torch.where(a_is_long, large, small), torch.where(a_is_long, small, large)
+    are_cut = (kept_a < lengths_a) | (kept_b < lengths_b)
+    sides = [(bodies.starts[first], kept_a), (bodies.starts[second], kept_b)]
+    return _sorted_row(bodies, sides, are_cut, tokenizer.pair, uncounted_id, tokenizer.has_types)
 
 
 def _sorted_row(
-    flat: Tensor,
-    sides: Sequence[tuple[Tensor, Tensor]],
-    is_cut_B: Tensor,
+    bodies: Bodies,
+    sides: Sequence[tuple[Ints, Ints]],
+    are_cut: Bools,
     template: Template,
     uncounted_id: int | None,
     has_types: bool = False,
 ) -> SortedRow:
-    """Assemble texts of one or two sides, each given by where it starts in `flat` and how many ids it keeps."""
-    device = flat.device
-    lengths_B = torch.stack([kept_B for _, kept_B in sides]).sum(0) + template.num_special
-    lengths_B, order_B = torch.sort(lengths_B, descending=True, stable=True)
-    order, lengths, cut_rows = torch.stack([order_B, lengths_B, is_cut_B.long()]).cpu().numpy()
-    starts_B, num_tokens = cumulative(lengths_B), int(lengths.sum())
-    text_T = torch.repeat_interleave(torch.arange(len(order), device=device), lengths_B, output_size=num_tokens)
-    positions_T = torch.arange(num_tokens, device=device) - starts_B[text_T]
-    ids_T, types_T = torch.zeros(2, num_tokens, dtype=torch.int64, device=device).unbind(0)
-    begin_B = starts_B[:-1]
-    for part, (special, special_types) in enumerate(template.parts):
-        for token, kind in zip(special.tolist(), special_types.tolist(), strict=True):
-            ids_T[begin_B], types_T[begin_B] = token, kind
-            begin_B = begin_B + 1
-        if part < len(sides):
-            source_B, kept_B = (side[order_B] for side in sides[part])
-            place_T = torch.arange(num_tokens, device=device) - begin_B[text_T]
-            is_here_T = (place_T >= 0) & (place_T < kept_B[text_T])
-            at_T = torch.where(is_here_T, source_B[text_T] + place_T, len(flat) - 1)
-            ids_T = torch.where(is_here_T, flat[at_T].long(), ids_T)
-            if template.types[part]:
-                types_T = torch.where(is_here_T, template.types[part], types_T)
-            begin_B = begin_B + kept_B
-    if uncounted_id is not None:
-        positions_T = _counted(ids_T, positions_T, starts_B, text_T, uncounted_id)
-    types = types_T if has_types and _has_types(template) and num_tokens else None
-    return SortedRow(ids_T, positions_T, types, starts_B, order_B, order, lengths, cut_rows.astype(bool))
+    """Assemble texts of one or two sides, each given by where it starts among the ids and how many it keeps."""
+    from munjang.text import cuda
 
-
-def _has_types(template: Template) -> bool:
-    return any(template.types) or any(types.any() for _, types in template.parts)
-
-
-def _counted(ids_T: Tensor, positions_T: Tensor, starts_B: Tensor, text_T: Tensor, pad_id: int) -> Tensor:
-    """Return positions that leave out padding tokens, which stand at -1, as packing.pack counts them."""
-    pads = cumulative((ids_T == pad_id).long())
-    return torch.where(ids_T == pad_id, -1, positions_T - (pads[1:] - pads[starts_B[text_T]]))
+    empty = np.zeros(len(are_cut), np.int64), np.zeros(len(are_cut), np.int64)
+    first, second = sides[0], sides[1] if len(sides) > 1 else empty
+    lengths = first[1] + second[1] + template.num_special
+    order = np.argsort(-lengths, kind="stable")
+    lengths, num_texts = lengths[order], len(order)
+    special, types = (np.concatenate(each).astype(np.int64) for each in zip(*template.parts, strict=True))
+    given = [cumulative(lengths), *(each[order] for each in (*first, *second)), order, special, types]
+    numbers, num_tokens = upload(np.concatenate(given), bodies.ids_T.device), int(lengths.sum())
+    order_B = numbers[5 * num_texts + 1 : 6 * num_texts + 1]
+    row_3T = torch.empty(3, num_tokens, dtype=torch.int64, device=numbers.device)
+    sizes = [len(ids) for ids, _ in template.parts] + [0]
+    kinds = [*template.types, 0]
+    cuda.run(
+        *(cuda.assemble, num_texts, numbers, bodies.ids_T, row_3T, num_tokens, *sizes[:3], *kinds[:2]),
+        -1 if uncounted_id is None else uncounted_id,
+    )
+    ids_T, positions_T, types_T = row_3T.unbind(0)
+    keeps_types = has_types and (any(template.types) or bool(types.any())) and num_tokens > 0
+    return SortedRow(ids_T, positions_T, types_T if keeps_types else None, order_B, order, lengths, are_cut)

@@ -5,7 +5,8 @@ T tokens of the whole batch, B texts.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from importlib.util import find_spec
 
 import numpy as np
 import torch
@@ -13,6 +14,12 @@ from torch import Tensor
 
 from munjang.text.flat import cumulative, gather
 from munjang.types import Ids, Ints
+
+
+@cache
+def has_triton() -> bool:
+    """Return whether our own GPU kernels can be compiled: torch brings Triton for CUDA on Linux."""
+    return find_spec("triton") is not None
 
 
 @dataclass(frozen=True)
@@ -52,6 +59,12 @@ class Packed:
     @cached_property
     def bounds(self) -> tuple[Tensor, Tensor]:
         """Return where the text of each token begins and ends, on the device: int32 [T] each."""
+        if self.starts_B.is_cuda and has_triton():
+            from munjang.text import cuda
+
+            begins_T, ends_T = (self.starts_B.new_empty(self.num_tokens) for _ in range(2))
+            cuda.run(cuda.bound, len(self.starts_B) - 1, self.starts_B, begins_T, ends_T)
+            return begins_T, ends_T
         places_T = torch.arange(self.num_tokens, dtype=torch.int32, device=self.starts_B.device)
         text_of_T = torch.searchsorted(self.starts_B, places_T, right=True, out_int32=True)  # one too high
         return self.starts_B[text_of_T - 1], self.starts_B[text_of_T]

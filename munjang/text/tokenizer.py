@@ -23,6 +23,7 @@ from munjang.text.build import build
 from munjang.text.flat import cumulative
 from munjang.text.lookup.device import DeviceLookup
 from munjang.text.lookup.lookup import SpanLookup, body_tokenizer, from_bytes
+from munjang.text.packing import has_triton
 from munjang.types import Ids, Ints
 
 PROBES = ("a", "가", "1", "the", "!", "中")
@@ -117,7 +118,7 @@ class Tokenizer:
 
     def on(self, device: torch.device) -> DeviceLookup | None:
         """Return the look-up on a device; None: there is none for this tokenizer."""
-        if not isinstance(self.tokenize_bodies, SpanLookup) or self.dropped is not None:
+        if not isinstance(self.tokenize_bodies, SpanLookup) or self.dropped is not None or not has_triton():
             return None
         with self._lock:
             if device not in self.on_devices:

@@ -1,4 +1,4 @@
-"""Texts and pairs that are tokenized on the device, here on a CPU: the results of the host's way."""
+"""Texts and pairs that are tokenized on a GPU, here by Triton's interpreter: the results of the host's way."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -12,11 +12,13 @@ from munjang import BiEncoder, CrossEncoder
 from munjang.engine import on_device
 from munjang.errors import CheckpointError, InputError, TruncationWarning
 from munjang.text.device import SortedRow
+from munjang.text.lookup import device
 from munjang.text.lookup.device import Bodies, DeviceLookup
 from tests.texts import HOSTILE, hostile, mixed
 
 TEXTS = [*mixed(60, longest=25), *HOSTILE[:25], *hostile(60), "one", "하나", "one"]
 TOLERANCE = 2e-6
+pytest.importorskip("triton")
 pytestmark = pytest.mark.filterwarnings("ignore::munjang.errors.TruncationWarning")
 
 
@@ -32,6 +34,7 @@ def tokenizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         real(row, max_id, vocab_size)
 
     monkeypatch.setattr(on_device, "check_row", noted)
+    monkeypatch.setattr(device, "MAX_TEXT_CHARACTERS", 150)  # every step takes the interpreter some milliseconds
     monkeypatch.setattr(on_device, "MIN_UNITS", 1)
     monkeypatch.setattr(on_device, "WINDOW", 50)
     monkeypatch.setattr(on_device, "FIRST_WINDOW", 50)
@@ -71,6 +74,15 @@ def test_encode(make: Callable[..., Path], family: str, tokenizes: list[int], mo
 
 
 def test_iterators_and_threads(tiny_bert: Path, tokenizes: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    from triton.runtime.interpreter import GridExecutor
+
+    lock, start = threading.RLock(), GridExecutor.__call__
+
+    def one_at_a_time(*given: object, **options: object) -> None:
+        with lock:  # what the interpreter changes for a kernel, it changes for all threads; a GPU needs none of this
+            start(*given, **options)
+
+    monkeypatch.setattr(GridExecutor, "__call__", one_at_a_time)
     model = BiEncoder.load(tiny_bert, device="cpu")
     wanted = model.encode(TEXTS)
     turn_on(monkeypatch)

@@ -1,35 +1,19 @@
 """The Triton kernels, followed step by step on the CPU by Triton's own interpreter, against plain torch."""
 
-import os
-import subprocess
-import sys
-from importlib.util import find_spec
-from pathlib import Path
-
+import numpy as np
 import pytest
+import torch
+from torch import nn
 
-pytestmark = pytest.mark.skipif(find_spec("triton") is None, reason="triton is not installed")
+from munjang.text.packing import pack
 
-
-def test_kernels_by_the_interpreter() -> None:
-    """In a process of its own: the interpreter has to be asked for before Triton is imported."""
-    code = "from tests.nn.test_cuda import check; check()"
-    root = Path(__file__).parents[2]
-    paths = os.pathsep.join([str(root), *sys.path])
-    environment = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": paths}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, cwd=root)
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert "checked" in done.stdout
+pytest.importorskip("triton")
 
 
-def check() -> None:
+def test_kernels() -> None:
     """All kernels over texts of 1 to 150 tokens."""
-    import numpy as np
-    import torch
-    from torch import nn
-
     from munjang.nn import cuda
-    from munjang.text.packing import pack
+    from munjang.text import cuda as text_cuda
 
     torch.manual_seed(0)
     lengths = np.array([150, 70, 64, 33, 33, 0, 7, 1, 1])
@@ -69,31 +53,34 @@ def check() -> None:
         found = cuda.embed_norm(ids, places, None, (word, None, None), 0, norm)
         torch.testing.assert_close(found, norm(word(ids)), atol=1e-5, rtol=1e-4)
     tokens = torch.randn(num_tokens, 40)
-    expected = torch.stack([part.sum(0) for part in tokens.split(lengths.tolist())])
-    torch.testing.assert_close(cuda.sum_texts(tokens, batch.starts_B), expected, atol=1e-4, rtol=1e-4)
-    print("checked")
+    expected = torch.stack([part.sum(0) / max(len(part), 1) for part in tokens.split(lengths.tolist())])
+    torch.testing.assert_close(cuda.average(tokens, batch.starts_B), expected, atol=1e-4, rtol=1e-4)
+    begins, ends = torch.empty_like(begin), torch.empty_like(end)
+    text_cuda.run(text_cuda.bound, len(lengths), batch.starts_B, begins, ends)
+    assert torch.equal(begins, begin)
+    assert torch.equal(ends, end)
 
 
-def test_training_kernels_by_the_interpreter() -> None:
+def test_rows() -> None:
+    """Unit length and places of rows; those that are not numbers are counted."""
+    from munjang.nn import cuda
+
+    rows, num_bad = torch.randn(7, 40), torch.zeros(1, dtype=torch.int64)
+    rows[3] = 0
+    torch.testing.assert_close(cuda.unit(rows), nn.functional.normalize(rows), atol=1e-6, rtol=1e-6)
+    order, out = torch.randperm(9)[:7], torch.zeros(9, 40)
+    rows[1, 2], rows[5, 39], rows[5, 0] = float("nan"), float("inf"), float("-inf")
+    cuda.scatter(rows, order, out, num_bad)
+    torch.testing.assert_close(out[order], rows, equal_nan=True)
+    assert int(num_bad) == 2
+    cuda.scatter(rows, order, out)
+    assert int(num_bad) == 2
+
+
+def test_training_kernels() -> None:
     """Values and gradients against torch's own, without dropout; with it, its share and that it is drawn again."""
-    code = "from tests.nn.test_cuda import check_training; check_training()"
-    root = Path(__file__).parents[2]
-    paths = os.pathsep.join([str(root), *sys.path])
-    environment = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": paths}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, cwd=root)
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert "checked" in done.stdout
-
-
-def check_training() -> None:
-    """Texts of 1 to 150 tokens; gradients by torch's autograd."""
-    import numpy as np
-    import torch
-    from torch import nn
-
     from munjang.nn import cuda_training
     from munjang.nn.attention import runs
-    from munjang.text.packing import pack
 
     torch.manual_seed(0)
     lengths = np.array([150, 70, 33, 33, 7, 1])
@@ -155,4 +142,3 @@ def check_training() -> None:
     b = x.clone().requires_grad_()
     norm(torch.where(dropped, 0.0, b / 0.6) + onto).backward(slope)
     torch.testing.assert_close(a.grad, b.grad, atol=2e-5, rtol=1e-4)
-    print("checked")

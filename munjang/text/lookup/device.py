@@ -1,12 +1,10 @@
-"""The look-up on a device: the steps of lookup.py as torch operations, for the texts of a window at once.
+"""The look-up on a GPU: the steps of lookup.py as kernels (text/cuda.py), for the texts of a window at once.
 
-The host joins the texts and counts their characters; the rest is computed where the network is. A copy of the table
-stands there and grows with it. Spans that it does not know yet go to the host in one small batch, are tokenized and
-added there, and looked up again; texts that must go whole take the host's path, and their ids come back.
+The host joins the texts and counts their characters; the GPU cuts them into spans, finds those in a copy of the table,
+and writes their ids. Spans that the table does not know yet go to the host in one small batch, are tokenized and added
+there, and looked up again; texts that must go whole take the host's path, and their ids come back.
 
-The hashes are those of spans.py. Each span is summed up from its own beginning, so powers up to 64 are all it takes.
-
-C characters of a window, W spans, B texts, T tokens.
+B texts, T tokens.
 """
 
 import sys
@@ -18,16 +16,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from munjang.text.flat import cumulative, gather
 from munjang.text.lookup.lookup import SpanLookup, by_groups, groups
-from munjang.text.lookup.spans import MAX_SPAN_CHARACTERS, SPACE, Key, keys
-from munjang.text.lookup.table import OTHER, UNKNOWN, Table
+from munjang.text.lookup.spans import MAX_SPAN_CHARACTERS, keys
+from munjang.text.lookup.table import PER_ENTRY, UNKNOWN, Table
 from munjang.text.lookup.unknown import without_surrogates
 from munjang.types import Array, Ids, Ints
 
-MAX_CHARACTERS_AT_ONCE = 1 << 22  # each takes about 100 bytes of the device on the way; fewer if it has not as many
+MAX_CHARACTERS_AT_ONCE = 1 << 22
 MIN_CHARACTERS_AT_ONCE = 1 << 16
 MAX_TEXT_CHARACTERS = 1 << 18  # longer texts take the host's path
-MAX_ROUNDS = 3  # a table that starts again from nothing meanwhile costs one more
+MAX_UNKNOWN_AT_ONCE = 1 << 18  # spans that the host hears of, each as often as it comes up
+MAX_ROUNDS = 4  # a table that starts again from nothing meanwhile costs one more
+IS_SAFE, IS_UNSAFE, IS_ASKED_FOR = 1, 2, 3  # kinds of characters; 0: not known here yet
 
 
 @dataclass(frozen=True)
@@ -35,72 +36,41 @@ class Bodies:
     """The ids of texts on a device, without special tokens."""
 
     ids_T: Tensor  # int32
-    starts_B: Tensor  # int64 [B + 1]
-    num_tokens: int
+    starts: Ints  # of each text, on the host
+    lengths: Ints  # on the host
     max_id: int  # no id is larger
-
-    @property
-    def lengths(self) -> Tensor:
-        return self.starts_B.diff()
 
     def to_host(self) -> tuple[Ids, Ints]:
         """Return flat ids and lengths as numpy arrays."""
-        ids: Ids = self.ids_T[: self.num_tokens].cpu().numpy()
-        lengths: Ints = self.lengths.cpu().numpy()
-        return ids, lengths
-
-
-@dataclass(frozen=True)
-class Spans:
-    """The spans of a window on a device."""
-
-    begins_W: Tensor
-    sizes_W: Tensor
-    hashes_W: Tensor
-    second_W: Tensor
-    edges_B: Tensor  # which spans are those of each text [B + 1]
+        ids: Ids = self.ids_T.cpu().numpy()
+        return gather(ids, self.starts, np.arange(len(self.lengths)), self.lengths), self.lengths
 
 
 class Mirror:
-    """A copy of a host's table on a device; `update` copies what was added."""
+    """A copy of a host's table on a device, empty at first; `update` copies what was added."""
 
     def __init__(self, table: Table, device: torch.device) -> None:
         self.table, self.device = table, device
-        self.slots = torch.full((len(table.slots),), UNKNOWN, dtype=torch.int32, device=device)
-        self.columns = {
-            name: torch.zeros(0, dtype=torch.int64, device=device)
-            for name in ("hashes", "second_hashes", "id_starts", "id_counts")
-        }
-        self.ids = torch.zeros(0, dtype=torch.int32, device=device)
+        self.slots = upload(np.full(len(table.slots), UNKNOWN, np.int32), device)
+        self.columns = {name: upload(_signed(getattr(table, name)[:0]), device) for name in (*PER_ENTRY, "ids")}
         self.num_entries = self.num_ids = self.max_id = 0
-        self.num_probes = 1
 
     def update(self) -> None:
         """Copy what the table has got since; only for who holds its lock."""
-        table, first, last = self.table, self.num_entries, self.table.num_entries
-        if first == last:
-            return
-        for name, column in self.columns.items():
-            added = getattr(table, name)[first:last]
-            self.columns[name] = _append(column, first, added.view(np.int64) if added.itemsize == 8 else added)
-        new_ids = table.ids[self.num_ids : table.num_ids]
-        self.ids = _append(self.ids, self.num_ids, new_ids)
-        self.max_id = max(self.max_id, int(new_ids.max(initial=0)))
-        places = _upload(table.places[first:last], self.device).long()
-        self.slots[places] = torch.arange(first, last, dtype=torch.int32, device=self.device)
-        self.num_entries, self.num_ids, self.num_probes = last, table.num_ids, table.num_probes
+        from munjang.text import cuda
 
-    def entries(self, hashes_W: Tensor, second_W: Tensor) -> Tensor:
-        """Return the entry of each span, UNKNOWN, or OTHER if its text must go whole."""
-        if not self.num_entries:
-            return torch.full_like(hashes_W, UNKNOWN)
-        mask, steps = len(self.slots) - 1, torch.arange(self.num_probes, device=self.device)
-        entries_WP = self.slots[(hashes_W[:, None] + steps) & mask].long()  # the slots from that of each hash on
-        has_hash_WP = self.columns["hashes"][entries_WP.clamp(min=0)] == hashes_W[:, None]
-        entries_W = torch.where(has_hash_WP & (entries_WP >= 0), entries_WP, UNKNOWN).amax(1)  # one has it, or none
-        known_W = entries_W.clamp(min=0)
-        is_other_W = (self.columns["second_hashes"][known_W] != second_W) | (self.columns["id_counts"][known_W] < 0)
-        return torch.where((entries_W >= 0) & is_other_W, OTHER, entries_W)
+        table, first, first_id = self.table, self.num_entries, self.num_ids
+        self.num_entries, self.num_ids = table.num_entries, table.num_ids
+        self.max_id = max(self.max_id, int(table.ids[first_id : self.num_ids].max(initial=0)))
+        for name, column in self.columns.items():
+            values = _signed(getattr(table, name))
+            added = slice(first_id, self.num_ids) if name == "ids" else slice(first, self.num_entries)
+            if len(column) < len(values):
+                self.columns[name] = upload(values, self.device)
+            else:
+                column[added].copy_(upload(values[added], self.device))
+        num_new = self.num_entries - first
+        cuda.run(cuda.show, num_new, self.columns["places"], self.slots, first)
 
 
 class DeviceLookup:
@@ -108,219 +78,153 @@ class DeviceLookup:
 
     def __init__(self, lookup: SpanLookup, device: torch.device) -> None:
         self.lookup, self.device, self.lock = lookup, device, threading.Lock()
-        self.mirror, self.max_characters = Mirror(lookup.table, device), MAX_CHARACTERS_AT_ONCE
-        self.kinds = torch.zeros(0x110000, dtype=torch.uint8, device=device)
-        self.values_2V = torch.zeros(2, 0, dtype=torch.int64, device=device)  # of both keys, for every character
-        self.powers_2P = torch.stack([_upload(_powers(key), device) for key in keys()])
-        self._copy_values()
-        ascii_codes = np.arange(128, dtype=np.uint32)
-        self.kinds[:128] = _upload(np.where(lookup.safe.are_safe(ascii_codes), 1, 2).astype(np.uint8), device)
+        self.mirror = Mirror(lookup.table, device)
+        self.max_characters = MAX_CHARACTERS_AT_ONCE  # fewer if the device has not as much memory
+        self.kinds = np.zeros(0x110000, np.uint8)  # of characters
+        self._set_kinds(np.arange(128))
+        powers = [key.upto(MAX_SPAN_CHARACTERS + 1)[0][: MAX_SPAN_CHARACTERS + 1] for key in keys()]
+        self.powers = upload(_signed(np.concatenate(powers)), device)
+        self.num_values = 0
+        self.unknown = torch.empty(MAX_UNKNOWN_AT_ONCE, 4, dtype=torch.int64, device=device)
 
     @torch.inference_mode()
     def __call__(self, texts: Sequence[str]) -> Bodies:
         """Return the ids of texts, the ones that `tokenizers` gives."""
         with self.lock:
-            while self.max_characters > MIN_CHARACTERS_AT_ONCE:
+            while True:
                 try:
                     return self._in_groups(texts)
                 except torch.OutOfMemoryError:
+                    if self.max_characters <= MIN_CHARACTERS_AT_ONCE:
+                        raise
                     self.max_characters //= 4
                 torch.cuda.empty_cache()  # outside the handler: the traceback would keep tensors alive
-            return self._in_groups(texts)
 
     def _in_groups(self, texts: Sequence[str]) -> Bodies:
-        sizes_B = np.fromiter(map(len, texts), np.int64, len(texts))
-        if int(sizes_B.sum()) <= self.max_characters:
-            return self._look_up(texts, sizes_B)
+        sizes = np.fromiter(map(len, texts), np.int64, len(texts))
+        if int(sizes.sum()) <= self.max_characters:
+            return self._look_up(texts, sizes)
         parts_of = list(groups(texts, self.max_characters))
-        edges = np.cumsum([0, *map(len, parts_of)])
-        parts = [self._look_up(part, sizes_B[at : at + len(part)]) for at, part in zip(edges, parts_of, strict=False)]
-        first = torch.zeros(1, dtype=torch.int64, device=self.device)
-        offsets = np.cumsum([0, *(part.num_tokens for part in parts)]).tolist()
-        starts = [part.starts_B[1:] + offset for part, offset in zip(parts, offsets, strict=False)]
-        ids = [part.ids_T[: part.num_tokens] for part in parts]
-        ids_T = torch.cat([*ids, first.int()])
-        return Bodies(ids_T, torch.cat([first, *starts]), offsets[-1], max((part.max_id for part in parts), default=0))
+        at = np.cumsum([0, *map(len, parts_of)])
+        parts = [self._look_up(part, sizes[first:][: len(part)]) for first, part in zip(at, parts_of, strict=False)]
+        edges = cumulative(np.array([len(part.ids_T) for part in parts], np.int64))
+        ids_T = torch.empty(int(edges[-1]), dtype=torch.int32, device=self.device)
+        for part, start in zip(parts, edges.tolist(), strict=False):
+            ids_T[start : start + len(part.ids_T)].copy_(part.ids_T)
+        starts = [part.starts + start for part, start in zip(parts, edges, strict=False)]
+        lengths = [part.lengths for part in parts]
+        return Bodies(ids_T, np.concatenate(starts), np.concatenate(lengths), max(part.max_id for part in parts))
 
-    def _look_up(self, texts: Sequence[str], sizes_B: Ints) -> Bodies:
-        too_long = np.flatnonzero(sizes_B > MAX_TEXT_CHARACTERS)
+    def _look_up(self, texts: Sequence[str], sizes: Ints) -> Bodies:
+        from munjang.text import cuda
+
+        too_long = np.flatnonzero(sizes > MAX_TEXT_CHARACTERS)
         shown = texts
         if len(too_long):
-            shown, sizes_B = list(texts), sizes_B.copy()
+            shown, sizes = list(texts), sizes.copy()
             for row in too_long.tolist():
-                shown[row], sizes_B[row] = " ", 1
+                shown[row], sizes[row] = "", 0
         joined = "".join(shown)
-        if not joined:
-            starts_B = torch.zeros(len(texts) + 1, dtype=torch.int64, device=self.device)
-            return Bodies(torch.zeros(1, dtype=torch.int32, device=self.device), starts_B, 0, 0)
         try:
-            codes_C = self._codes(joined)
+            codes_C, bits = self._codes(joined)
         except UnicodeEncodeError:  # lone surrogates; to look for them would take longer than all else here
             joined = without_surrogates(joined)
-            codes_C = self._codes(joined)
-        starts_B = cumulative(_upload(sizes_B, self.device))
-        spans = self._cut(codes_C, starts_B, joined.isascii())
-        entries_W, num_whole = self._entries(spans, joined)
-        if num_whole or len(too_long):
-            return self._with_whole(texts, too_long, spans, entries_W)
-        starts_W = self.mirror.columns["id_starts"][entries_W]
-        return _join(self.mirror.ids, starts_W, self.mirror.columns["id_counts"][entries_W], spans, self.mirror.max_id)
+            codes_C, bits = self._codes(joined)
+        starts = cumulative(sizes)
+        entries_C = torch.empty(len(codes_C), dtype=torch.int32, device=self.device)
+        starts_B, lengths = self._find(codes_C, bits, starts, entries_C, joined)
+        lengths[too_long] = -1
+        whole = np.flatnonzero(lengths < 0)
+        ids, whole_lengths = by_groups(self.lookup.look_up, [texts[row] for row in whole.tolist()])
+        places = cumulative(np.maximum(lengths, 0))
+        num_spelled = int(places[-1])
+        places[:-1][whole] = -1
+        ids_T = torch.empty(num_spelled + len(ids), dtype=torch.int32, device=self.device)
+        columns = self.mirror.columns
+        tables = (columns["id_starts"], columns["id_counts"], columns["ids"])
+        cuda.run(cuda.spell, len(texts), starts_B, entries_C, upload(places[:-1], self.device), *tables, ids_T)
+        ids_T[num_spelled:].copy_(upload(ids, self.device))  # of texts that go whole, behind the others
+        places[:-1][whole], lengths[whole] = num_spelled + cumulative(whole_lengths)[:-1], whole_lengths
+        return Bodies(ids_T, places[:-1], lengths, max(self.mirror.max_id, int(ids.max(initial=0))))
 
-    def _codes(self, joined: str) -> Tensor:
-        """Send characters in as few bytes each as all of them allow."""
+    def _codes(self, joined: str) -> tuple[Tensor, int]:
+        """Send characters in as few bytes each as all of them allow; the bits of each count."""
         if joined.isascii():
-            return _upload(np.frombuffer(joined.encode("ascii"), np.uint8), self.device).long()
+            return upload(np.frombuffer(joined.encode("ascii"), np.uint8), self.device), 0xFF
         is_wide = sys.getsizeof(joined) > 4 * len(joined)  # as CPython holds it; where not, the next line tries in vain
         narrow = b"" if is_wide else joined.encode("utf-16-le")
         if len(narrow) == 2 * len(joined):
-            return _upload(np.frombuffer(narrow, np.int16), self.device).long() & 0xFFFF
+            return upload(np.frombuffer(narrow, np.int16), self.device), 0xFFFF
         wide = np.frombuffer(joined.encode("utf-32-le"), np.int32)
         for key in keys():
             key.take(wide.max(keepdims=True).astype(np.uint32))  # draws the numbers of its plane
+        return upload(wide, self.device), 0x1FFFFF
+
+    def _find(self, codes_C: Tensor, bits: int, starts: Ints, entries_C: Tensor, joined: str) -> tuple[Tensor, Ints]:
+        """Fill in the entry of each span; return how many ids each text has, or less than 0 if it must go whole."""
+        from munjang.text import cuda
+
         self._copy_values()
-        return _upload(wide, self.device).long()
+        num_texts, rounds_left = len(starts) - 1, MAX_ROUNDS
+        cuts_C = torch.empty(len(codes_C), dtype=torch.bool, device=self.device)
+        while True:
+            numbers = upload(np.concatenate([starts, np.zeros(num_texts + 2, np.int64)]), self.device)
+            starts_B, lengths_B, status = numbers, numbers[num_texts + 1 :], numbers[2 * num_texts + 1 :]
+            mirror, columns = self.mirror, self.mirror.columns
+            cuda.run(cuda.cut, num_texts, codes_C, bits, starts_B, self.kinds_there, cuts_C, status)
+            cuda.run(
+                *(cuda.find, num_texts, codes_C, bits, starts_B, cuts_C, self.values, self.num_values),
+                *(self.powers, mirror.slots, len(mirror.slots) - 1, columns["hashes"], columns["second_hashes"]),
+                *(columns["id_counts"], entries_C, lengths_B, status, self.unknown, len(self.unknown)),
+                *(self.lookup.structure.keeps_space, MAX_SPAN_CHARACTERS),
+            )
+            lengths: Ints = numbers[num_texts + 1 :].cpu().numpy()
+            num_unknown, is_new = lengths[num_texts:].tolist()
+            if is_new:
+                self._set_kinds(np.flatnonzero(self.kinds_there.cpu().numpy() == IS_ASKED_FOR))
+                continue
+            rounds_left -= 1
+            if not num_unknown or not rounds_left:  # those that are still unknown go whole
+                return starts_B, lengths[:num_texts]
+            self._learn(joined, self.unknown[:num_unknown].cpu().numpy())
 
-    def _cut(self, codes_C: Tensor, starts_B: Tensor, is_ascii: bool) -> Spans:
-        """Cut texts at every space between two safe characters, as spans.cut does, and hash the spans."""
-        num_codes, keeps_space = len(codes_C), self.lookup.structure.keeps_space
-        is_edge = torch.zeros(num_codes + 1, dtype=torch.bool, device=self.device)
-        is_edge[starts_B] = True
-        is_inside = (codes_C[1:-1] == SPACE) & ~is_edge[1:-2] & ~is_edge[2:-1]
-        safe = self._are_safe(codes_C, is_inside, is_ascii)
-        is_begin_C = is_edge[:-1].clone()
-        if num_codes > 2:
-            begins = is_begin_C[1:-1] if keeps_space else is_begin_C[2:]
-            begins |= is_inside & safe[:-2] & safe[2:]
-        begins_W = is_begin_C.nonzero().squeeze(1)
-        ends_W = torch.cat([begins_W[1:], starts_B[-1:]])
-        if not keeps_space:  # the space between two spans of one text is nobody's
-            ends_W[:-1] -= (~is_edge[begins_W[1:]]).long()
-        place_C = torch.arange(num_codes, device=self.device) - begins_W[torch.cumsum(is_begin_C, 0) - 1]
-        place_C = place_C.clamp_(max=MAX_SPAN_CHARACTERS)
-        # both keys in one row: what stands before a span falls out of the difference
-        sums = cumulative((self.values_2V.index_select(1, codes_C) * self.powers_2P.index_select(1, place_C)).flatten())
-        first_W = sums[ends_W] - sums[begins_W]
-        second_W = sums[ends_W + num_codes] - sums[begins_W + num_codes]
-        sizes_W = ends_W - begins_W
-        return Spans(
-            begins_W,
-            sizes_W,
-            first_W ^ ((first_W >> 31) & ((1 << 33) - 1)),  # int64 shifts its sign in
-            ((second_W << 7) | ((second_W >> 57) & 127)) ^ sizes_W,
-            torch.searchsorted(begins_W, starts_B),
-        )
+    def _set_kinds(self, codes: Ints) -> None:
+        """Tell the device which of these characters are safe."""
+        are_safe = self.lookup.safe.are_safe(codes.astype(np.uint32))
+        self.kinds[codes] = np.where(are_safe, IS_SAFE, IS_UNSAFE)
+        self.kinds_there = upload(self.kinds, self.device)
 
-    def _are_safe(self, codes_C: Tensor, is_inside: Tensor, is_ascii: bool) -> Tensor:
-        """Tell for every character whether it may stand beside a cut; new ones beside a space are asked for."""
-        kinds_C = self.kinds[codes_C]
-        if is_ascii:
-            return kinds_C == 1
-        is_new = is_inside & ((kinds_C[:-2] == 0) | (kinds_C[2:] == 0))
-        if bool(is_new.any()):
-            at = is_new.nonzero().squeeze(1)
-            new = torch.unique(torch.cat([codes_C[at], codes_C[at + 2]]))
-            kinds = self.lookup.safe.are_safe(new.cpu().numpy().astype(np.uint32))
-            self.kinds[new] = torch.from_numpy(np.where(kinds, 1, 2).astype(np.uint8)).to(self.device)
-            kinds_C = self.kinds[codes_C]
-        return kinds_C == 1
-
-    def _entries(self, spans: Spans, joined: str) -> tuple[Tensor, int]:
-        """Return the entry of each span, and how many must go whole; unknown ones are tokenized on the host."""
-        is_short_W = spans.sizes_W <= MAX_SPAN_CHARACTERS
-        for rounds_left in reversed(range(MAX_ROUNDS)):
-            entries_W = torch.where(is_short_W, self.mirror.entries(spans.hashes_W, spans.second_W), OTHER)
-            num_unknown, num_whole = torch.stack([entries_W == UNKNOWN, entries_W < 0]).sum(1).tolist()
-            if not num_unknown or not rounds_left:  # entries are those of the mirror as it is now
-                break
-            self._learn(spans, joined, (entries_W == UNKNOWN).nonzero().squeeze(1))
-        return entries_W, num_whole
-
-    def _learn(self, spans: Spans, joined: str, unknown: Tensor) -> None:
+    def _learn(self, joined: str, unknown: Ints) -> None:
         """Let the host tokenize each of these spans once, and copy what it has learned."""
-        in_order, order = torch.sort(spans.hashes_W[unknown], stable=True)
-        is_first = torch.ones(len(in_order), dtype=torch.bool, device=self.device)
-        is_first[1:] = in_order[1:] != in_order[:-1]
-        new = unknown[torch.sort(order[is_first]).values]
-        columns = (spans.hashes_W, spans.second_W, spans.begins_W, spans.sizes_W)
-        hashes, second, begins, sizes = torch.stack([column[new] for column in columns]).cpu().numpy()
+        hashes, second, begins, sizes = unknown[np.argsort(unknown[:, 2])].T
 
         def strings_of(chosen: Ints) -> list[str]:
             places = zip(begins[chosen].tolist(), sizes[chosen].tolist(), strict=True)
             return [joined[begin : begin + size] for begin, size in places]
 
         with self.lookup.lock:
-            table = self.lookup.learn(strings_of, hashes.view(np.uint64), second.view(np.uint64), np.arange(len(new)))
+            columns = np.ascontiguousarray(hashes).view(np.uint64), np.ascontiguousarray(second).view(np.uint64)
+            table = self.lookup.learn(strings_of, *columns, np.arange(len(begins)))
             if table is not self.mirror.table:
                 self.mirror = Mirror(table, self.device)
             self.mirror.update()
-
-    def _with_whole(self, texts: Sequence[str], too_long: Ints, spans: Spans, entries_W: Tensor) -> Bodies:
-        """Join the ids of spans, and those of texts that go whole, which the host tokenizes."""
-        edges_B = spans.edges_B
-        text_of_W = torch.searchsorted(edges_B, torch.arange(len(entries_W), device=self.device), right=True) - 1
-        is_whole_B = torch.zeros(len(texts), dtype=torch.bool, device=self.device)
-        is_whole_B[text_of_W[entries_W < 0]] = True
-        is_whole_B[_upload(too_long, self.device)] = True
-        rows = is_whole_B.nonzero().squeeze(1)
-        flat, lengths = by_groups(self.lookup.look_up, [texts[row] for row in rows.tolist()])
-        known_W = entries_W.clamp(min=0)
-        known = torch.zeros(1, dtype=torch.int64, device=self.device)
-        starts, counts = (
-            self.mirror.columns[name] if self.mirror.num_entries else known for name in ("id_starts", "id_counts")
-        )
-        starts_W, counts_W = starts[known_W], counts[known_W]
-        counts_W[is_whole_B[text_of_W]] = 0
-        # all ids of such a text stand for its first span, behind those of the table
-        first_W, lengths_R = edges_B[rows], _upload(lengths, self.device)
-        starts_W[first_W] = len(self.mirror.ids) + cumulative(lengths_R)[:-1]
-        counts_W[first_W] = lengths_R
-        ids = torch.cat([self.mirror.ids, _upload(flat, self.device)])
-        return _join(ids, starts_W, counts_W, spans, max(self.mirror.max_id, int(flat.max(initial=0))))
 
     def _copy_values(self) -> None:
         """Copy the numbers of characters, if planes of Unicode were added."""
         both = [key.values for key in keys()]
         size = min(map(len, both))
-        if self.values_2V.shape[1] < size:
-            self.values_2V = torch.stack([_upload(values[:size].view(np.int64), self.device) for values in both])
+        if self.num_values < size:
+            values = np.concatenate([each[:size] for each in both])
+            self.num_values, self.values = size, upload(_signed(values), self.device)
 
 
-def _powers(key: Key) -> Array:
-    powers, _ = key.upto(MAX_SPAN_CHARACTERS + 1)
-    return powers[: MAX_SPAN_CHARACTERS + 1].view(np.int64)
-
-
-def _join(ids: Tensor, starts_W: Tensor, counts_W: Tensor, spans: Spans, max_id: int) -> Bodies:
-    """Put the ids of spans in a row, with one more at its end, so that no row is empty."""
-    offsets = cumulative(counts_W)
-    num_tokens = int(offsets[-1])
-    shift_T = torch.repeat_interleave(starts_W - offsets[:-1], counts_W, output_size=num_tokens)
-    ids_T = torch.zeros(num_tokens + 1, dtype=torch.int32, device=ids.device)
-    ids_T[:-1] = ids[shift_T + torch.arange(num_tokens, device=ids.device)]
-    return Bodies(ids_T, offsets[spans.edges_B], num_tokens, max_id)
-
-
-def cumulative(lengths: Tensor) -> Tensor:
-    """Return where each row begins, and where the last one ends."""
-    starts = torch.zeros(len(lengths) + 1, dtype=torch.int64, device=lengths.device)
-    torch.cumsum(lengths, 0, out=starts[1:])
-    return starts
-
-
-def _append(column: Tensor, size: int, added: Array) -> Tensor:
-    """Put values behind the first `size` ones of a column, which grows by doubling."""
-    end = size + len(added)
-    if end > len(column):
-        grown = torch.zeros(max(end, 2 * len(column)), dtype=column.dtype, device=column.device)
-        grown[:size] = column[:size]
-        column = grown
-    column[size:end] = _upload(added, column.device)
-    return column
-
-
-def _upload(values: Array, device: torch.device) -> Tensor:
+def upload(values: Array, device: torch.device) -> Tensor:
     """Copy an array to a device, through pinned memory beside a GPU, so that nobody waits for it."""
     dtype = torch.from_numpy(np.zeros(0, values.dtype)).dtype
     host = torch.empty(len(values), dtype=dtype, pin_memory=device.type == "cuda")
     host.numpy()[:] = values
     return host.to(device, non_blocking=True)
+
+
+def _signed(values: Array) -> Array:
+    return values.view(np.int64) if values.dtype == np.uint64 else values

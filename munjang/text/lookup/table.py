@@ -30,7 +30,6 @@ class Table:
         self.places = np.zeros(1024, np.int32)  # the slot that shows each entry, for copies that grow with this
         self.ids: Ids = np.zeros(4096, np.int32)
         self.num_entries = self.num_ids = 0
-        self.num_probes = 1  # slots to look at, from that of a hash on, for the furthest entry
 
     def has_room(self, num_entries: int) -> bool:
         """Tell whether so many more spans may be kept."""
@@ -77,10 +76,9 @@ class Table:
 
     def _show(self, hashes: Hashes, entries: NDArray[np.int32]) -> None:
         """Put entries into the first free slot from that of their hash on."""
-        mask, num_probes = np.uint64(len(self.slots) - 1), 0
+        mask = np.uint64(len(self.slots) - 1)
         at = hashes & mask
         while len(entries):
-            num_probes += 1
             free = np.flatnonzero(self.slots[at] < 0)
             _, first = np.unique(at[free], return_index=True)  # of those that want one slot, one gets it
             taken = free[first]
@@ -89,7 +87,6 @@ class Table:
             rest = np.ones(len(entries), bool)
             rest[taken] = False
             at, entries = (at[rest] + np.uint64(1)) & mask, entries[rest]
-        self.num_probes = max(self.num_probes, num_probes)
 
     def _reserve(self, num_entries: int, num_ids: int) -> None:
         sizes = dict.fromkeys(PER_ENTRY, num_entries) | {"ids": num_ids}
