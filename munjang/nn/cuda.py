@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 LOG2_E = 1.4426950408889634
 NORM_ROWS = 4  # rows of a norm per program
+NUM_ROUNDS = tl.constexpr(7)  # of Philox: the fewest that pass every test of randomness; Triton takes 10
 SUM_ROWS = 16  # tokens of a text that are added up at a time
 # Longest text, and the queries and keys of a tile and its warps: the best of nine on an H200 (docs/log.md, 2026-11-19)
 ATTENTION_TILES = ((64, (32, 16, 1)), (1 << 30, (64, 32, 2)))
@@ -55,25 +56,38 @@ def soften(score, largest, total):
     return weight, shrink, higher, total * shrink + tl.sum(weight, 1)
 
 
-@triton.jit(do_not_specialize=["num_tokens", "window", "reach"])
-def _attend(
+@triton.jit
+def is_kept(seed, head, query_at, key_at, begin, span, share):
+    """Draw the dropout of a tile of attention weights; the same seed gives the same mask."""
+    place = query_at[:, None] * span + (key_at[None, :] - begin[:, None])
+    return tl.rand(seed + head, place, NUM_ROUNDS) >= share
+
+
+@triton.jit(do_not_specialize=["num_tokens", "window", "reach", "seed", "span"])
+def attend_tiles(
     qkv,
     begin,
     end,
     bias,
     out,
+    sums_of,
     num_tokens,
     scale,
     window,
     reach,
+    seed,
+    span,
+    share,
     num_heads: tl.constexpr,
     width: tl.constexpr,
     has_bias: tl.constexpr,
     has_window: tl.constexpr,
+    has_dropout: tl.constexpr,
+    has_gradient: tl.constexpr,
     size: tl.constexpr,
     step: tl.constexpr,
 ):
-    """Attend from `size` neighbouring tokens of one head, of any texts, to `step` keys of the same text at a time."""
+    """Attend from `size` neighbouring queries of one head, of any texts, to `step` keys of these texts at a time."""
     row: tl.constexpr = 3 * num_heads * width
     head, query_at, column, base, start, stop = tile(qkv, begin, end, num_tokens, width, size)
     is_query = query_at < num_tokens
@@ -95,49 +109,69 @@ def _attend(
             is_seen = is_seen & (distance <= window) & (distance >= -window)
         score = tl.where(is_seen, score, float("-inf"))
         weight, shrink, largest, total = soften(score, largest, total)
+        if has_dropout:
+            weight = tl.where(is_kept(seed, head, query_at, key_at, own, span, share), weight / (1 - share), 0.0)
         sums = sums * shrink[:, None] + tl.dot(weight.to(value.dtype), value)
-    sums = sums / tl.where(total == 0.0, 1.0, total)[:, None]
+    total = tl.where(total == 0.0, 1.0, total)
+    sums = sums / total[:, None]
     target = out + query_at[:, None].to(tl.int64) * (num_heads * width) + head * width + column[None, :]
     tl.store(target, sums.to(out.dtype.element_ty), mask=is_query[:, None])
+    if has_gradient:
+        tl.store(sums_of + query_at * num_heads + head, largest + tl.log2(total), mask=is_query)
 
 
 @triton.jit
 def _norm(x, at, is_in, weight, bias, width, eps, has_bias: tl.constexpr):
     mean = tl.sum(x, 1) / width
     centred = tl.where(is_in, x - mean[:, None], 0.0)
-    spread = tl.sum(centred * centred, 1) / width
-    x = (
-        centred
-        * tl.rsqrt(spread + eps)[:, None]
-        * tl.load(weight + at, mask=at < width, other=0.0).to(tl.float32)[None]
-    )
+    scale = tl.rsqrt(tl.sum(centred * centred, 1) / width + eps)
+    x = centred * scale[:, None] * tl.load(weight + at, mask=at < width, other=0.0).to(tl.float32)[None, :]
     if has_bias:
         x += tl.load(bias + at, mask=at < width, other=0.0).to(tl.float32)[None, :]
-    return x
+    return x, mean, scale
 
 
-@triton.jit(do_not_specialize=["num_rows"])
-def _add_norm(
+@triton.jit(do_not_specialize=["num_rows", "seed"])
+def add_norm_rows(
     x,
     onto,
     weight,
     bias,
     out,
+    summed,
+    means,
+    scales,
     num_rows,
     width,
     eps,
+    seed,
+    share,
     has_bias: tl.constexpr,
+    has_dropout: tl.constexpr,
+    has_gradient: tl.constexpr,
     rows: tl.constexpr,
     block: tl.constexpr,
 ):
+    """Compute the norm of a residual plus an update that goes through dropout."""
     row = tl.program_id(0) * rows + tl.arange(0, rows)
     at = tl.arange(0, block)
-    is_in = (row < num_rows)[:, None] & (at < width)[None, :]
+    is_row = row < num_rows
+    is_in = is_row[:, None] & (at < width)[None, :]
     place = row[:, None].to(tl.int64) * width + at[None, :]
     value = tl.load(x + place, mask=is_in, other=0.0).to(tl.float32)
+    if has_dropout:
+        is_in_x = tl.rand(seed, row[:, None] * width + at[None, :], NUM_ROUNDS) >= share
+        value = tl.where(is_in_x, value / (1 - share), 0.0)
     value += tl.load(onto + place, mask=is_in, other=0.0).to(tl.float32)
-    value = _norm(value, at, is_in, weight, bias, width, eps, has_bias)
+    if has_gradient:
+        rounded = value.to(summed.dtype.element_ty)  # what the gradient will see
+        tl.store(summed + place, rounded, mask=is_in)
+        value = rounded.to(tl.float32)
+    value, mean, scale = _norm(value, at, is_in, weight, bias, width, eps, has_bias)
     tl.store(out + place, value.to(out.dtype.element_ty), mask=is_in)
+    if has_gradient:
+        tl.store(means + row, mean, mask=is_row)
+        tl.store(scales + row, scale, mask=is_row)
 
 
 @triton.jit(
@@ -177,7 +211,7 @@ def _embed_norm(
     if has_segment:
         which = tl.load(types + row, mask=is_row, other=0) if has_types else row * 0
         value += tl.load(segment + which[:, None] * width + at[None, :], mask=is_in, other=0.0).to(tl.float32)
-    value = _norm(value, at, is_in, weight, bias, width, eps, has_bias)
+    value, _mean, _scale = _norm(value, at, is_in, weight, bias, width, eps, has_bias)
     tl.store(out + row[:, None].to(tl.int64) * width + at[None, :], value.to(out.dtype.element_ty), mask=is_in)
 
 
@@ -228,10 +262,10 @@ def attend(
     num_tokens, _, num_heads, width = qkv_T3NK.shape
     out_TNK = torch.empty_like(qkv_T3NK[:, 0])
     size, step, warps = next(tile for longest, tile in ATTENTION_TILES if max_length <= longest)
-    _attend[(num_heads, triton.cdiv(num_tokens, size))](
-        *(qkv_T3NK, begin_T, end_T, out_TNK if bias_NR is None else bias_NR, out_TNK, num_tokens),
-        *(LOG2_E / width**0.5, window or 0, 0 if bias_NR is None else bias_NR.shape[1] // 2),
-        *(num_heads, width, bias_NR is not None, window is not None, size, step),
+    attend_tiles[(num_heads, triton.cdiv(num_tokens, size))](
+        *(qkv_T3NK, begin_T, end_T, out_TNK if bias_NR is None else bias_NR, out_TNK, out_TNK, num_tokens),
+        *(LOG2_E / width**0.5, window or 0, 0 if bias_NR is None else bias_NR.shape[1] // 2, 0, 0, 0.0),
+        *(num_heads, width, bias_NR is not None, window is not None, False, False, size, step),
         num_warps=warps,
     )
     return out_TNK
@@ -241,9 +275,10 @@ def add_norm(x_TD: Tensor, onto_TD: Tensor, norm: nn.LayerNorm) -> Tensor:
     """Compute the norm of a sum in one pass."""
     num_rows, width = x_TD.shape
     out_TD = torch.empty_like(x_TD)
-    _add_norm[(triton.cdiv(num_rows, NORM_ROWS),)](
-        *(x_TD, onto_TD, norm.weight, norm.weight if norm.bias is None else norm.bias, out_TD, num_rows, width),
-        *(norm.eps, norm.bias is not None, NORM_ROWS, triton.next_power_of_2(width)),
+    norm_bias = norm.weight if norm.bias is None else norm.bias
+    add_norm_rows[(triton.cdiv(num_rows, NORM_ROWS),)](
+        *(x_TD, onto_TD, norm.weight, norm_bias, out_TD, out_TD, out_TD, out_TD, num_rows, width, norm.eps, 0, 0.0),
+        *(norm.bias is not None, False, False, NORM_ROWS, triton.next_power_of_2(width)),
     )
     return out_TD
 

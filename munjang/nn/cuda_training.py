@@ -12,64 +12,20 @@ import triton
 import triton.language as tl
 from torch import Tensor, nn
 
-from munjang.nn.cuda import load_keys, load_queries, soften, tile
+from munjang.nn.cuda import (
+    LOG2_E,
+    NORM_ROWS,
+    NUM_ROUNDS,
+    add_norm_rows,
+    attend_tiles,
+    is_kept,
+    load_keys,
+    load_queries,
+    tile,
+)
 
-LOG2_E = 1.4426950408889634
-LN_2 = 0.6931471805599453
 TILE_SIZE, TILE_STEP, NUM_WARPS = 64, 32, 4  # queries (or keys) of a tile, and keys (or queries) at a time
-NORM_ROWS = 4  # rows of a norm per program
-NUM_ROUNDS = tl.constexpr(7)  # of Philox: the fewest that pass every test of randomness; Triton takes 10
 NUM_PROGRAMS = 528  # for a norm's gradient: four for each multiprocessor of an H200
-
-
-@triton.jit
-def _is_kept(seed, head, query_at, key_at, begin, span, share):
-    """Draw the dropout of a tile of attention weights; the same seed gives the same mask."""
-    place = query_at[:, None] * span + (key_at[None, :] - begin[:, None])
-    return tl.rand(seed + head, place, NUM_ROUNDS) >= share
-
-
-@triton.jit(do_not_specialize=["num_tokens", "seed", "span"])
-def _forward(
-    qkv,
-    begin,
-    end,
-    out,
-    sums_of,
-    num_tokens,
-    scale,
-    seed,
-    span,
-    share,
-    num_heads: tl.constexpr,
-    width: tl.constexpr,
-    has_dropout: tl.constexpr,
-    size: tl.constexpr,
-    step: tl.constexpr,
-):
-    """Attend from `size` neighbouring queries of one head, of any texts, to `step` keys of these texts at a time."""
-    row: tl.constexpr = 3 * num_heads * width
-    head, query_at, column, base, start, stop = tile(qkv, begin, end, num_tokens, width, size)
-    is_query = query_at < num_tokens
-    query, own = load_queries(base, begin, query_at, is_query, row)
-    largest = tl.full([size], float("-inf"), tl.float32)
-    total = tl.zeros([size], tl.float32)
-    sums = tl.zeros([size, width], tl.float32)
-    for at in range(start, stop, step):
-        key_at = at + tl.arange(0, step)
-        is_key = key_at < stop
-        key, value, theirs = load_keys(base, begin, key_at, is_key, row)
-        score = tl.dot(query, tl.trans(key)) * scale
-        score = tl.where(own[:, None] == theirs[None, :], score, float("-inf"))
-        weight, shrink, largest, total = soften(score, largest, total)
-        if has_dropout:
-            weight = tl.where(_is_kept(seed, head, query_at, key_at, own, span, share), weight / (1 - share), 0.0)
-        sums = sums * shrink[:, None] + tl.dot(weight.to(value.dtype), value)
-    total = tl.where(total == 0.0, 1.0, total)
-    sums = sums / total[:, None]
-    target = out + query_at[:, None].to(tl.int64) * (num_heads * width) + head * width + column[None, :]
-    tl.store(target, sums.to(out.dtype.element_ty), mask=is_query[:, None])
-    tl.store(sums_of + query_at * num_heads + head, largest + tl.log2(total), mask=is_query)
 
 
 @triton.jit(do_not_specialize=["num_tokens", "seed", "span"])
@@ -113,8 +69,8 @@ def _backward_queries(
         weight = tl.where(own[:, None] == theirs[None, :], tl.exp2(score - logs[:, None]), 0.0)
         by_weight = tl.dot(slope_q, tl.trans(value))
         if has_dropout:
-            is_kept = _is_kept(seed, head, query_at, key_at, own, span, share)
-            by_weight = tl.where(is_kept, by_weight / (1 - share), 0.0)
+            kept = is_kept(seed, head, query_at, key_at, own, span, share)
+            by_weight = tl.where(kept, by_weight / (1 - share), 0.0)
         by_score = weight * (by_weight - product[:, None])
         gradient += tl.dot(by_score.to(key.dtype), key)
     target = into + query_at[:, None].to(tl.int64) * row + head * width + column[None, :]
@@ -162,9 +118,9 @@ def _backward_keys(
         by_weight = tl.dot(slope_q, tl.trans(value))
         dropped = weight
         if has_dropout:
-            is_kept = _is_kept(seed, head, query_at, key_at, own, span, share)
-            by_weight = tl.where(is_kept, by_weight / (1 - share), 0.0)
-            dropped = tl.where(is_kept, weight / (1 - share), 0.0)
+            kept = is_kept(seed, head, query_at, key_at, own, span, share)
+            by_weight = tl.where(kept, by_weight / (1 - share), 0.0)
+            dropped = tl.where(kept, weight / (1 - share), 0.0)
         by_value += tl.dot(tl.trans(dropped).to(slope_q.dtype), slope_q)
         by_score = weight * (by_weight - product[:, None])
         by_key += tl.dot(tl.trans(by_score).to(query.dtype), query)
@@ -172,50 +128,6 @@ def _backward_keys(
     by_key = by_key * (scale * 0.6931471805599453)
     tl.store(target + num_heads * width, by_key.to(into.dtype.element_ty), mask=is_key[:, None])
     tl.store(target + 2 * num_heads * width, by_value.to(into.dtype.element_ty), mask=is_key[:, None])
-
-
-@triton.jit(do_not_specialize=["num_rows", "seed"])
-def _add_norm(
-    x,
-    onto,
-    weight,
-    bias,
-    summed,
-    out,
-    means,
-    scales,
-    num_rows,
-    width,
-    eps,
-    seed,
-    share,
-    has_bias: tl.constexpr,
-    has_dropout: tl.constexpr,
-    rows: tl.constexpr,
-    block: tl.constexpr,
-):
-    row = tl.program_id(0) * rows + tl.arange(0, rows)
-    at = tl.arange(0, block)
-    is_row = row < num_rows
-    is_in = is_row[:, None] & (at < width)[None, :]
-    place = row[:, None].to(tl.int64) * width + at[None, :]
-    value = tl.load(x + place, mask=is_in, other=0.0).to(tl.float32)
-    if has_dropout:
-        is_kept = tl.rand(seed, row[:, None] * width + at[None, :], NUM_ROUNDS) >= share
-        value = tl.where(is_kept, value / (1 - share), 0.0)
-    value += tl.load(onto + place, mask=is_in, other=0.0).to(tl.float32)
-    value = value.to(summed.dtype.element_ty)  # what the gradient will see
-    tl.store(summed + place, value, mask=is_in)
-    value = value.to(tl.float32)
-    mean = tl.sum(value, 1) / width
-    centred = tl.where(is_in, value - mean[:, None], 0.0)
-    scale = tl.rsqrt(tl.sum(centred * centred, 1) / width + eps)
-    tl.store(means + row, mean, mask=is_row)
-    tl.store(scales + row, scale, mask=is_row)
-    value = centred * scale[:, None] * tl.load(weight + at, mask=at < width, other=0.0).to(tl.float32)[None, :]
-    if has_bias:
-        value += tl.load(bias + at, mask=at < width, other=0.0).to(tl.float32)[None, :]
-    tl.store(out + place, value.to(out.dtype.element_ty), mask=is_in)
 
 
 @triton.jit(do_not_specialize=["num_rows", "seed"])
@@ -263,8 +175,8 @@ def _add_norm_backward(
         change = (change - level[:, None] - normed * tilt[:, None]) * scale[:, None]
         tl.store(by_onto + place, change.to(by_onto.dtype.element_ty), mask=is_in)
         if has_dropout:
-            is_kept = tl.rand(seed, row[:, None] * width + at[None, :], NUM_ROUNDS) >= share
-            change = tl.where(is_kept, change / (1 - share), 0.0)
+            kept = tl.rand(seed, row[:, None] * width + at[None, :], NUM_ROUNDS) >= share
+            change = tl.where(kept, change / (1 - share), 0.0)
             tl.store(by_x + place, change.to(by_x.dtype.element_ty), mask=is_in)
     tl.store(by_weight + program * width + at, for_weight, mask=is_column)
     tl.store(by_bias + program * width + at, for_bias, mask=is_column)
@@ -281,7 +193,12 @@ class Attend(torch.autograd.Function):
         given = (num_tokens, LOG2_E / width**0.5, seed_from_torch() if share else 0, span, share)
         shape = (num_heads, width, share > 0, TILE_SIZE, TILE_STEP)
         grid = (num_heads, triton.cdiv(num_tokens, TILE_SIZE))
-        _forward[grid](qkv_T3NK, begin_T, end_T, out_TNK, sums_TN, *given, *shape, num_warps=NUM_WARPS)
+        num_tokens, scale, *dropout = given
+        attend_tiles[grid](
+            *(qkv_T3NK, begin_T, end_T, out_TNK, out_TNK, sums_TN, num_tokens, scale, 0, 0, *dropout),
+            *(num_heads, width, False, False, share > 0, True, TILE_SIZE, TILE_STEP),
+            num_warps=NUM_WARPS,
+        )
         ctx.save_for_backward(qkv_T3NK, begin_T, end_T, out_TNK, sums_TN)
         ctx.given, ctx.shape, ctx.grid = given, shape, grid
         return out_TNK
@@ -320,9 +237,9 @@ class AddNorm(torch.autograd.Function):
         means_T = torch.empty(num_rows, dtype=torch.float32, device=x_TD.device)
         scales_T = torch.empty_like(means_T)
         seed, block = seed_from_torch() if share else 0, triton.next_power_of_2(width)
-        _add_norm[(triton.cdiv(num_rows, NORM_ROWS),)](
-            *(x_TD, onto_TD, weight_D, weight_D if bias_D is None else bias_D, summed_TD, out_TD, means_T, scales_T),
-            *(num_rows, width, eps, seed, share, bias_D is not None, share > 0, NORM_ROWS, block),
+        add_norm_rows[(triton.cdiv(num_rows, NORM_ROWS),)](
+            *(x_TD, onto_TD, weight_D, weight_D if bias_D is None else bias_D, out_TD, summed_TD, means_T, scales_T),
+            *(num_rows, width, eps, seed, share, bias_D is not None, share > 0, True, NORM_ROWS, block),
         )
         ctx.save_for_backward(summed_TD, means_T, scales_T, weight_D)
         ctx.seed, ctx.share, ctx.block, ctx.has_bias = seed, share, block, bias_D is not None
