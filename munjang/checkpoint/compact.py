@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from munjang.errors import CheckpointError
+from munjang.nn.blank import blank
 from munjang.nn.encoder import Encoder
 from munjang.nn.families.base import Names
 from munjang.nn.heads import check_weight
@@ -44,7 +45,7 @@ def squeeze(encoder: Encoder, names: Names, tensors: dict[str, Tensor]) -> dict[
 
 def exponents_of(encoder: Encoder) -> dict[str, Tensor]:
     """Return the equalisers by layer as `dtype="int8"` finds them: in float32 on a CPU, whatever this encoder is in."""
-    with torch.device("meta"):
+    with blank():
         twin = Encoder(encoder.shape).eval()
     state = {name: tensor.detach().to("cpu", torch.float32) for name, tensor in encoder.state_dict().items()}
     twin.load_state_dict(state, assign=True)

@@ -16,6 +16,7 @@ from munjang.checkpoint.settings import EncoderSettings
 from munjang.errors import CheckpointError, UnsupportedModel
 from munjang.nn import fallback
 from munjang.nn.base import Network
+from munjang.nn.blank import blank
 from munjang.nn.encoder import Architecture, Encoder, TokenEncoder
 from munjang.nn.families import FAMILIES
 from munjang.nn.families.base import Family, Names, head_names
@@ -118,7 +119,7 @@ def _build(shape: Architecture, weights: Mapping[str, Tensor], folder: Path) -> 
             f"{folder}: config.json asks for {num_blocks:,} blocks, and the weights have {len(weights):,} "
             "tensors; they are not of one model."
         )
-    with torch.device("meta"):
+    with blank():
         return Encoder(shape)
 
 
@@ -145,7 +146,7 @@ def load_classifier(folder: Path, config: Json) -> Network:
         head_shape = family.read_head(config)
         check_fields(head_shape, path)
         check_pooling((head_shape.pooling,))
-        with torch.device("meta"):
+        with blank():
             head = ClassificationHead(head_shape)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CheckpointError(f"{path} has a value for its head that can't be used: {error!r}") from error

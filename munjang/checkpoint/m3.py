@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-import torch
 from torch import nn
 
 from munjang.checkpoint.files import read_tensors
 from munjang.errors import CheckpointError
+from munjang.nn.blank import blank
 from munjang.nn.heads import check_weight
 
 WEIGHTS_FILE, TOKENS_FILE = "sparse_linear.pt", "colbert_linear.pt"
@@ -29,7 +29,7 @@ def read_linear(path: Path) -> nn.Linear:
         raise CheckpointError(f"{path} should hold the weight and bias of one layer, not {', '.join(tensors)}.")
     for name, tensor in tensors.items():
         check_weight(f"{path}: the tensor {name}", tensor)
-    with torch.device("meta"):
+    with blank():
         linear = nn.Linear(tensors["weight"].shape[1], tensors["weight"].shape[0])
     linear.load_state_dict({name: tensor.float() for name, tensor in tensors.items()}, assign=True)
     linear.requires_grad_(True)

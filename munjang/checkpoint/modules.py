@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from munjang.checkpoint.files import Json, Weights, read_json, read_json_if, whole
 from munjang.errors import CheckpointError, UnsupportedModel, unknown
+from munjang.nn.blank import blank
 from munjang.nn.heads import Dense, LayerNorm, Normalize, activation, check_weight, path_of
 from munjang.nn.pooling import MAX_MODES, POOLERS
 
@@ -88,7 +89,7 @@ def read_dense(folder: Path, over: str = "sentence_embedding") -> Dense:
     wide, narrow = (
         whole(config.get(key), f"{folder / 'config.json'}: {key}") for key in ("in_features", "out_features")
     )
-    with torch.device("meta"):
+    with blank():
         layer = Dense(wide, narrow, bool(config.get("bias", True)), function, bool(config.get("use_residual", False)))
     fill_layer(layer, folder)
     return layer
@@ -106,7 +107,7 @@ def write_dense(folder: Path, layer: Dense, names: dict[str, str] | None = None)
 def read_norm(folder: Path) -> LayerNorm:
     """Read a layer norm over sentence vectors."""
     width = whole(read_json(folder / "config.json").get("dimension"), f"{folder / 'config.json'}: dimension")
-    with torch.device("meta"):
+    with blank():
         layer = LayerNorm(width)
     fill_layer(layer, folder)
     return layer

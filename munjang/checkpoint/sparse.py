@@ -17,6 +17,7 @@ from munjang.checkpoint.settings import EncoderSettings, model_settings, read_li
 from munjang.checkpoint.tokenizer import check_vocabulary, load_tokenizer
 from munjang.errors import CheckpointError, UnsupportedModel, unknown
 from munjang.nn.base import Network
+from munjang.nn.blank import blank
 from munjang.nn.fallback import TransformersWords
 from munjang.nn.families.base import word_names
 from munjang.nn.heads import check_weight
@@ -58,7 +59,7 @@ def read_auto_encoder(folder: Path) -> SparseAutoEncoder:
     path = folder / "config.json"
     config = read_json(path)
     width, features, active = (whole(config.get(key), f"{path}: {key}") for key in ("input_dim", "hidden_dim", "k"))
-    with torch.device("meta"):
+    with blank():
         layer = SparseAutoEncoder(width, features, active, bool(config.get("normalize", False)))
     tensors = {name: tensor for name, tensor in Weights(folder).items() if not name.startswith("decoder.")}
     tensors.pop("stats_last_nonzero", None)
@@ -166,7 +167,7 @@ def load_splade(folder: Path, config: Json, pooling: str, activation: str) -> Ne
     table = network.table
     assert table is not None
     is_tied = names["words"] not in weights or bool(torch.equal(weights[names["words"]].float(), table.weight))
-    with torch.device("meta"):
+    with blank():
         head = WordHead(shape, is_tied)
     if f"{names['dense']}.weight" not in weights:
         raise CheckpointError(

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from munjang.errors import CheckpointError, MissingExtra, UnsupportedModel
 from munjang.nn.base import num_multiplied, weights_digest
+from munjang.nn.blank import blank
 from munjang.nn.rectangle import Rectangle
 from munjang.text.packing import Packed
 
@@ -202,7 +203,7 @@ def load(folder: Path, task: str, model_type: str, overrides: Mapping[str, Any],
 def _check_size(folder: Path, kind: Any, config: Any, num_bytes: int) -> None:
     """Refuse a config.json that asks for far more than the weights hold, by a model without memory."""
     build = kind.from_config if hasattr(kind, "from_config") else kind
-    with torch.device("meta"):
+    with blank():
         empty = build(config)
     wanted = sum(tensor.numel() for tensor in empty.parameters())
     beside = sum(tensor.nbytes for tensor in empty.buffers())
