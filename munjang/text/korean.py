@@ -84,6 +84,12 @@ def syllable_pairs(word: str) -> list[str]:
     return pairs
 
 
+def stem_pairs(word: str) -> list[str]:
+    """Cut 학교에서 into 학교: without pairs that reach into a particle, as 수도가 would find 밀도가 by 도가."""
+    pairs = syllable_pairs(word)
+    return pairs[: len(pairs) - max((len(ending) for _, ending in _ways(word)), default=0)]
+
+
 def nouns(texts: Sequence[str], progress: bool | None = False) -> list[list[Noun]]:
     """Return the nouns of each text in their order, compounds whole, in lower case.
 

@@ -6,7 +6,7 @@ for one word, as it may with new names, a pair inside the noun still finds it. E
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from munjang.text import english, korean
@@ -46,7 +46,7 @@ def query_terms(text: str) -> list[str]:
     """
     words = WORD.findall(normal(text))
     meaningful = [word for word in words if _has_meaning(word)] or words
-    return [term for word in meaningful for term in _terms(word)]
+    return [term for word in meaningful for term in _terms(word, korean.stem_pairs)]
 
 
 def _has_meaning(word: str) -> bool:
@@ -71,12 +71,11 @@ def parts_of(word: str) -> tuple[str, ...]:
     return _morphemes(word) if korean.has_hangul(word) else (word,)
 
 
-def _terms(word: str) -> tuple[str, ...]:
+def _terms(word: str, cut: Callable[[str], list[str]] = korean.syllable_pairs) -> tuple[str, ...]:
     if not korean.has_hangul(word):
         return (english.stem(word),)
-    pairs = korean.syllable_pairs(word)
     # Together they beat either alone on three of four sets (docs/log.md)
-    return (*_morphemes(word), *pairs) if korean.has_kiwi() else tuple(pairs)
+    return (*(_morphemes(word) if korean.has_kiwi() else ()), *cut(word))
 
 
 @lru_cache(MAX_KNOWN_WORDS)

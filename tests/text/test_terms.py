@@ -48,3 +48,15 @@ def test_words_of_any_question_are_not_looked_for() -> None:
     assert {"잠", "잠이"} <= set(found)
     assert not {"때", "어떻", "떻게", "하면", "하", "좋"} & set(found)
     assert terms.query_terms("어떻게?") == ["어떻", "어떻", "떻게"]
+
+
+@pytest.mark.parametrize("has_kiwi", [True, False])
+def test_a_particle_finds_nothing_by_itself(monkeypatch: pytest.MonkeyPatch, has_kiwi: bool) -> None:
+    if has_kiwi:
+        pytest.importorskip("kiwipiepy")
+    monkeypatch.setattr(korean, "has_kiwi", lambda: has_kiwi)
+    wanted = set(terms.query_terms("수도가 어디야?"))
+    found = [set(text.split()) & wanted for text in terms.search_terms(["물의 밀도가 가장 크다", "수도를 옮겼다"])]
+    assert not found[0]
+    assert "수도" in found[1]
+    assert terms.query_terms("국가") == terms.search_terms(["국가"])[0].split()
