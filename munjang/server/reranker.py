@@ -52,7 +52,8 @@ class Reranker:
         num_text = yield from self._counted(texts)
         if len(queries) == 1:
             queries, num_query = [*queries] * len(texts), num_query.repeat(len(texts))
-        kept = num_text if asked.max_tokens is None else np.minimum(num_text, asked.max_tokens)
+        longest = int(num_text.max(initial=1))  # a client's number may be larger than an array can hold
+        kept = num_text if asked.max_tokens is None else np.minimum(num_text, min(asked.max_tokens, longest))
         limit, room = self.scorer.max_length, tokenizer.room(tokenizer.pair)
         tokens = num_query + kept + tokenizer.pair.num_special
         is_cut = kept < num_text

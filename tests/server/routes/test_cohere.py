@@ -82,5 +82,8 @@ def test_long_documents_are_cut_where_asked_and_it_is_said(server: Any, scorer: 
     assert scores[0] == pytest.approx(short["results"][0]["relevance_score"], abs=1e-5)
     whole = server.client.post("/v2/rerank", json={"query": "hello", "documents": documents}).json()
     assert "warnings" not in whole["meta"]
+    many = server.client.post("/v2/rerank", json=body | {"max_tokens_per_doc": 2**63}).json()
+    assert "warnings" not in many["meta"]
+    assert server.client.post("/v2/embed", json={"texts": documents, "max_tokens": 2**63}).status_code == 200
     for asked in ({"images": ["x"]}, {"texts": ["a"], "embedding_types": ["other"]}, {}, {"texts": []}):
         assert server.client.post("/v2/embed", json=asked).status_code == 400
