@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from munjang.data.examples import number_texts
@@ -23,6 +24,7 @@ from munjang.types import Ids, Ints
 
 HEADER = struct.Struct("<16sqqq16s8x")  # magic, numbers of texts, of distinct texts and of ids, hash of what follows
 MAGIC = b"munjang tokens 1"
+MIN_TEXTS_FOR_DEVICE = 1 << 17  # for fewer the host is done before the kernels are compiled
 
 
 @dataclass(frozen=True)
@@ -34,20 +36,24 @@ class TokenTable:
     keys: Ints  # number of each text, the same for equal texts
 
     @classmethod
-    def build(cls, texts: Sequence[str], tokenizer: Tokenizer, folder: Path | None = None) -> "TokenTable":
+    def build(
+        cls, texts: Sequence[str], tokenizer: Tokenizer, folder: Path | None = None, device: torch.device | None = None
+    ) -> "TokenTable":
         """Load the file that another run or process left in `folder`, else write it; None: stay in memory.
+
+        A GPU as `device` tokenizes where there is much to do.
 
         >>> from munjang import BiEncoder
         >>> TokenTable.build(["a cat", "a dog", "a cat"], BiEncoder.load().tokenizer).keys.tolist()
         [0, 1, 0]
         """
         if folder is None:
-            return _made(texts, tokenizer)
+            return _made(texts, tokenizer, device)
         path = folder / f"tokens-{_fingerprint(texts, tokenizer)}.bin"
         cached = _mapped(path)
         if cached is not None:
             return cached
-        table = _made(texts, tokenizer)
+        table = _made(texts, tokenizer, device)
         folder.mkdir(parents=True, exist_ok=True)
         _write(table, path)
         return _mapped(path) or table  # mapped, so that processes of one machine share the memory
@@ -67,9 +73,11 @@ class TokenTable:
         return gather(self.ids, self.starts, keys, lengths), lengths
 
 
-def _made(texts: Sequence[str], tokenizer: Tokenizer) -> TokenTable:
-    keys = number_texts(texts)
-    ids, lengths = tokenizer.bodies(list(dict.fromkeys(texts)))
+def _made(texts: Sequence[str], tokenizer: Tokenizer, device: torch.device | None) -> TokenTable:
+    keys, distinct = number_texts(texts), list(dict.fromkeys(texts))
+    is_worth_it = device is not None and len(distinct) >= MIN_TEXTS_FOR_DEVICE
+    lookup = tokenizer.on(device) if device is not None and is_worth_it else None
+    ids, lengths = tokenizer.bodies(distinct) if lookup is None else lookup(distinct).to_host()
     return TokenTable(ids, cumulative(lengths), keys)
 
 

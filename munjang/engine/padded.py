@@ -9,7 +9,7 @@ from torch import Tensor
 
 from munjang.engine.run import Executor
 from munjang.nn.network import SentenceNetwork
-from munjang.text.flat import cumulative, gather
+from munjang.text.flat import by_length, cumulative, gather
 from munjang.text.packing import Packed, pack
 from munjang.text.tokenizer import Tokenizer
 from munjang.types import Floats
@@ -41,7 +41,7 @@ def encode_padded(
 ) -> Floats:
     """Encode texts in the order in which they come, or those of similar length together (smart batching)."""
     tokens = tokenizer(texts)
-    order = np.argsort(-tokens.lengths, kind="stable") if is_sorted else np.arange(len(texts))
+    order = by_length(tokens.lengths) if is_sorted else np.arange(len(texts))
     starts = cumulative(tokens.lengths)[:-1]
 
     def compute() -> Tensor:

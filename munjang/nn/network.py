@@ -81,15 +81,52 @@ class EncoderNetwork(nn.Module):
             prepack_exact(self.encoder.to(device, dtype))
 
 
-class SentenceNetwork(EncoderNetwork):
+class TailedNetwork(EncoderNetwork):
+    """An encoder and the modules after it, which compute vectors in fp32."""
+
+    def __init__(self, encoder: TokenEncoder, tail: Sequence[nn.Module]) -> None:
+        super().__init__(encoder)
+        self.tail = nn.ModuleList(tail)
+
+    @property
+    def is_unit(self) -> bool:
+        """True if the model's own vectors have unit length."""
+        return bool(self.tail) and isinstance(self.tail[-1], Normalize)
+
+    @property
+    def num_inputs(self) -> int:
+        """The dimension of what the first module takes."""
+        return self.encoder.width
+
+    @property
+    def num_outputs(self) -> int:
+        """The dimension of a vector."""
+        width = self.num_inputs
+        for module in self.tail:
+            width = module.linear.out_features if isinstance(module, Dense) else width
+        return width
+
+    @property
+    def module_names(self) -> list[str]:
+        """The names of the modules after the encoder and pooling."""
+        return [type(module).__name__ for module in self.tail]
+
+    def to_compute(self, device: torch.device, dtype: torch.dtype) -> Self:
+        """Move the encoder to a device in `dtype`, pooling and the modules after it in fp32."""
+        self.eval().place_encoder(device, dtype)
+        self.tail.to(device, torch.float32)
+        prepack_exact(self.tail)
+        return self
+
+
+class SentenceNetwork(TailedNetwork):
     """An encoder, pooling and the modules after it: one vector per text, in fp32."""
 
     def __init__(
         self, encoder: TokenEncoder, modes: Sequence[str], tail: Sequence[nn.Module], includes_prompt: bool = True
     ) -> None:
-        super().__init__(encoder)
+        super().__init__(encoder, tail)
         self.modes = pooling.check(modes)
-        self.tail = nn.ModuleList(tail)
         self.includes_prompt = includes_prompt
 
     def forward(self, batch: Packed) -> Tensor:
@@ -110,34 +147,13 @@ class SentenceNetwork(EncoderNetwork):
         return vectors_BD
 
     @property
-    def is_unit(self) -> bool:
-        """True if the model's own vectors have unit length."""
-        return bool(self.tail) and isinstance(self.tail[-1], Normalize)
-
-    @property
-    def num_outputs(self) -> int:
-        """The dimension of a sentence vector."""
-        width = self.encoder.width * len(self.modes)
-        for module in self.tail:
-            width = module.linear.out_features if isinstance(module, Dense) else width
-        return width
-
-    @property
-    def module_names(self) -> list[str]:
-        """The names of the modules after pooling."""
-        return [type(module).__name__ for module in self.tail]
+    def num_inputs(self) -> int:
+        return self.encoder.width * len(self.modes)
 
     @property
     def identity(self) -> tuple[object, ...]:
         """The settings that change the result, apart from the weights."""
         return (self.modes, self.includes_prompt)
-
-    def to_compute(self, device: torch.device, dtype: torch.dtype) -> Self:
-        """Move the encoder to a device in `dtype`, pooling and the modules after it in fp32."""
-        self.eval().place_encoder(device, dtype)
-        self.tail.to(device, torch.float32)
-        prepack_exact(self.tail)
-        return self
 
 
 class ModularHead(nn.Module):

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from munjang.text.flat import cumulative
+from munjang.text.flat import by_length, cumulative
 from munjang.text.lookup.device import Bodies, upload
 from munjang.text.tokenizer import Template, Tokenizer, longest_first
 from munjang.types import Bools, Ints
@@ -61,7 +61,7 @@ def _sorted_row(
     empty = np.zeros(len(are_cut), np.int64), np.zeros(len(are_cut), np.int64)
     first, second = sides[0], sides[1] if len(sides) > 1 else empty
     lengths = first[1] + second[1] + template.num_special
-    order = np.argsort(-lengths, kind="stable")
+    order = by_length(lengths)
     lengths, num_texts = lengths[order], len(order)
     special, types = (np.concatenate(each).astype(np.int64) for each in zip(*template.parts, strict=True))
     given = [cumulative(lengths), *(each[order] for each in (*first, *second)), order, special, types]

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from munjang.text.flat import cumulative, gather
+from munjang.text.flat import by_length, cumulative, gather
 from munjang.types import Ids, Ints
 
 
@@ -150,7 +150,7 @@ def join(batches: Sequence[Packed]) -> tuple[Packed, Ints]:
     ([6, 7, 5], [1, 0])
     """
     lengths = np.concatenate([batch.lengths for batch in batches])
-    order, starts = np.argsort(-lengths, kind="stable"), cumulative(lengths)
+    order, starts = by_length(lengths), cumulative(lengths)
     kept = lengths[order]
 
     def sorted_by_length(values: Sequence[Tensor]) -> Tensor:
@@ -187,7 +187,7 @@ def cut_batches(lengths: Ints, budget: int) -> Iterator[Ints]:
     >>> [rows.tolist() for rows in cut_batches(np.array([3, 9, 4, 4]), 8)]
     [[1], [2, 3], [0]]
     """
-    order = np.argsort(-lengths, kind="stable")
+    order = by_length(lengths)
     ends = np.cumsum(lengths[order])
     start = 0
     while start < len(order):
@@ -205,7 +205,7 @@ def cut_evenly(lengths: Ints, budget: int, multiple: int) -> Iterator[Ints]:
     >>> [rows.tolist() for rows in cut_evenly(np.array([3, 9, 4, 4, 4]), 9, 2)]
     [[1], [2], [3], [4, 0]]
     """
-    order = np.argsort(-lengths, kind="stable")
+    order = by_length(lengths)
     ends = cumulative(lengths[order])
     num_batches = -(-int(ends[-1]) // budget)
     if num_batches > 1:

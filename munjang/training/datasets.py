@@ -158,8 +158,9 @@ class Maker:
             vectors["guide"] = _vectors(self.guide, examples, cache, True)
         _check_labels(examples, self.objective, trainee)
         _check_scores(examples, self.dataset.objective_name, self.objective)
+        gpu = trainee.device if trainee.device.type == "cuda" else None
         tables = [
-            TokenTable.build([prompt + text for text in column] if prompt else column, trainee.tokenizer, cache)
+            TokenTable.build([prompt + text for text in column] if prompt else column, trainee.tokenizer, cache, gpu)
             for prompt, column in zip(self.prompts, examples.texts, strict=True)
         ]
         skips = trainee.skips(self.prompts)

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from munjang.text.flat import by_length
 from munjang.text.packing import Packed, cut_batches
 from munjang.training.batches import Batch, to_device
 from munjang.types import Ints
@@ -51,7 +52,7 @@ def split(batch: Batch, is_separable: bool, batch_tokens: int, device: torch.dev
 
 def _whole(batch: Batch, examples: Ints, device: torch.device, is_pinned: bool) -> MicroBatch:
     sequences = (np.arange(batch.num_sequences)[:, None] * batch.num_own + examples).reshape(-1)
-    order = np.argsort(-batch.lengths[sequences], kind="stable")
+    order = by_length(batch.lengths[sequences])
     packed = _packed(batch, sequences[order], is_pinned)
     order_of = to_device(np.argsort(order), device)
     return MicroBatch(packed, order_of, batch.known(examples, device), len(examples))

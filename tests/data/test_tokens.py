@@ -7,10 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer as RustTokenizer
 
+from munjang.data import tokens
 from munjang.data.tokens import HEADER, TokenTable
 from munjang.text.tokenizer import Tokenizer
 
@@ -51,6 +53,16 @@ def test_equal_texts_are_stored_once(tokenizer: Tokenizer) -> None:
     assert len(table.starts) == 7
     assert table.lengths.tolist() == tokenizer.bodies(TEXTS)[1].tolist()
     assert len(table.ids) == tokenizer.bodies(list(dict.fromkeys(TEXTS)))[1].sum()
+
+
+def test_a_device_gives_the_same(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here by Triton's interpreter."""
+    pytest.importorskip("triton")
+    monkeypatch.setattr(tokens, "MIN_TEXTS_FOR_DEVICE", 1)
+    monkeypatch.setattr(Tokenizer, "bodies", None)
+    table = TokenTable.build(TEXTS, tokenizer, device=torch.device("cpu"))
+    monkeypatch.undo()
+    expect(table, tokenizer, TEXTS, list(range(len(TEXTS))))
 
 
 def test_no_texts(tokenizer: Tokenizer, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ B texts, T tokens.
 import sys
 import threading
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -90,7 +91,7 @@ class DeviceLookup:
     @torch.inference_mode()
     def __call__(self, texts: Sequence[str]) -> Bodies:
         """Return the ids of texts, the ones that `tokenizers` gives."""
-        with self.lock:
+        with self.lock, torch.cuda.device(self.device) if self.device.type == "cuda" else nullcontext():
             while True:
                 try:
                     return self._in_groups(texts)
