@@ -237,8 +237,8 @@ def _measure(options: Options, prepared: list[tuple[str, str, Any]], settings: "
 
     models = _named(options.models)
     for model in models.values():
-        for _, kind, _ in prepared:
-            check_model(kind, checkpoint.kind(model))
+        for _, kind, data in prepared:
+            check_model(kind, checkpoint.kind(model), data)
     if options.by:
         sparse, late = (None if path is None else load_any(path) for path in (options.sparse, options.late))
         settings = replace(settings, by=options.by, sparse=sparse, late=late)
@@ -297,9 +297,11 @@ def _print_plan(options: Options, prepared: list[tuple[str, str, Any]]) -> None:
         mains = dict.fromkeys(KINDS[kind].main.values())
         rows.append([name, kind, f"{len(data):,}", " or ".join(mains)])
     print(aligned(rows))
-    for name, _, data in prepared:
+    for name, kind, data in prepared:
         for note in dict.fromkeys(getattr(data, "notes", ())):
             print(f"{name}: {note}")
+        if kind == "nli" and data.train is None:
+            print(f"{name}: cross-encoders alone can be measured; a bi-encoder needs rows to train on, --train")
     print(f"models: {', '.join(options.models)}; nothing was measured (--dry-run)")
 
 

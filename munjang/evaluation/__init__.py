@@ -91,7 +91,7 @@ def measure(model: Any, kind: str, data: Any, settings: Settings, name: str | No
     >>> measure(BiEncoder.load(), *prepare(rows, "sts", Settings()), Settings()).rows
     2
     """
-    main = check_model(kind, kind_of(model))
+    main = check_model(kind, kind_of(model), data)
     if settings.long != "truncate" and kind_of(model) == "cross":
         raise InputError(f"long={settings.long!r} is for vectors; a cross-encoder cuts the longer text of a pair.")
     notes: list[str] = [note for note in getattr(data, "notes", ()) if note]
@@ -118,8 +118,8 @@ def measure(model: Any, kind: str, data: Any, settings: Settings, name: str | No
     )
 
 
-def check_model(kind: str, model_kind: str) -> str:
-    """Return the main metric for this type of model; raise an error if this kind can't measure it.
+def check_model(kind: str, model_kind: str, data: Any = None) -> str:
+    """Return the main metric for this type of model; raise an error if this kind can't measure it, or not on `data`.
 
     >>> check_model("sts", "bi")
     'spearman_cosine'
@@ -129,6 +129,8 @@ def check_model(kind: str, model_kind: str) -> str:
         can = [name for name, each in KINDS.items() if model_kind in each.main]
         called = f"{model_kind}-encoder" if model_kind in ("bi", "cross") else f"{model_kind} model"
         raise InputError(f"{kind} needs vectors, and a {called} has none; it can be measured on {', '.join(can)}.")
+    if kind == "nli" and model_kind == "bi" and data is not None and data.train is None:
+        raise InputError("nli of a bi-encoder trains a classifier on its vectors: give its rows with --train (train=).")
     return main[model_kind]
 
 

@@ -241,7 +241,8 @@ def _evaluate(snapshot: Any, sources: Sequence[str]) -> dict[str, Any]:
 def check_evaluations(holder: Holder, sources: Sequence[str]) -> None:
     """Refuse a file that can't be evaluated on before training, not after an epoch."""
     for source in sources:
-        check_model(prepare_evaluation(source, None, Settings())[0], kind_of(holder))
+        kind, data = prepare_evaluation(source, None, Settings())
+        check_model(kind, kind_of(holder), data)
 
 
 def _datasets(

@@ -111,6 +111,7 @@ def test_dry_run_needs_no_torch(sts: Path, nli: Path) -> None:
         ["small-sts", "sts", "4", "spearman_cosine", "or", "spearman"],
         ["small-nli", "nli", "3", "accuracy"],
     ]
+    assert "small-nli: cross-encoders alone can be measured; a bi-encoder needs rows to train on" in done.stdout
     assert done.stdout.splitlines()[-1] == "False 0"
 
 

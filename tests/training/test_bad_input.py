@@ -218,6 +218,10 @@ def test_an_evaluation_that_will_fail_is_refused_before_training(model: BiEncode
     strange = write_tsv(tmp_path / "strange.tsv", "left right", [("a", "b")])
     with pytest.raises(InputError, match="left"):
         train(model, pairs(4), "in_batch", quiet(output=str(output), evaluate=(str(strange),), avoid=()))
+    names = "entailment", "neutral", "contradiction"
+    dev = write_tsv(tmp_path / "dev.tsv", "premise hypothesis label", [("a", "b", name) for name in names])
+    with pytest.raises(InputError, match="nli of a bi-encoder trains a classifier"):
+        train(model, pairs(4), "in_batch", quiet(output=str(output), evaluate=(str(dev),), avoid=()))
     assert not output.with_name("model.training").exists()
 
 

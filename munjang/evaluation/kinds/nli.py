@@ -26,8 +26,7 @@ def evaluate(model: Any, data: Split, settings: Settings) -> Measured:
     """Measure accuracy and macro F1."""
     if kind_of(model) == "cross":
         return _of_cross(model, data.test, settings)
-    if data.train is None:
-        raise InputError("nli of a bi-encoder trains a classifier on its vectors: give its rows with --train (train=).")
+    assert data.train is not None  # see check_model
     columns = encode_columns(model, (*data.train.texts, *data.test.texts), settings)
     features, what = (_symmetric, "(|u - v|, u * v)") if data.is_symmetric else (_features, "(u, v, |u - v|)")
     train_ND, test_ND = features(*columns[:2]), features(*columns[2:])
