@@ -70,7 +70,9 @@ def json_object(line: str) -> Object:
     try:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:
-        return Broken(f"not JSON ({error}); repair or drop this line")
+        if line.strip() != "[":
+            return Broken(f"not JSON ({error}); repair or drop this line")
+        row = []  # a list that goes on over many lines
     if isinstance(row, list):
         return Broken(
             f'expected an object like {{"text": "..."}}, not {line:.40}; a file that is one list is read with '

@@ -55,7 +55,8 @@ def format_of(path: Source, format: str | None = None) -> str:
             raise unknown("format", format, READERS)
         if format == "parquet" and os.fspath(path) == STDIN:
             raise InputError("Parquet can't be read from standard input; give the file's name")
-        return format
+        # KLUE's and KorQuAD's are JSON, as is said; what they hold is known beside
+        return (shape_of(path) if format == "json" else None) or format
     if os.fspath(path) == STDIN:
         return "txt"
     published = shape_of(path)

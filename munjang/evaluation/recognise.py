@@ -8,6 +8,7 @@ from munjang.data.columns import LABEL_COLUMNS, SCORE_COLUMNS, choose_texts, is_
 from munjang.data.examples import Examples
 from munjang.data.files import STDIN
 from munjang.data.published import Shape
+from munjang.data.rows import Broken
 from munjang.data.sources import tables
 from munjang.errors import InputError
 from munjang.evaluation.kinds import KINDS
@@ -105,5 +106,7 @@ def _columns(source: Source, settings: Settings) -> tuple[str, list[str]]:
         names.extend(columns)
         return columns
 
-    next(table.read(remember), None)
+    first = next(table.read(remember), None)
+    if first is not None and isinstance(first[1], Broken) and not names:
+        raise InputError(f"{table.name}, line {first[0]}: {first[1].reason}")
     return table.name, names

@@ -161,6 +161,7 @@ BAD = {
     "deep": ("a.jsonl", b"[" * 100_000, "line 1: not JSON"),
     "list": ("a.jsonl", b'["x"]\n', "line 1: expected an object like"),
     "list in lines": ("a.jsonl", b'[{"text": "x"}]', "one list is read with --format json"),
+    "list over lines": ("a.jsonl", b'[\n  {"text": "x"}\n]', "line 1: .* one list is read with --format json"),
     "json of texts": ("a.json", b'["x"]', "should be a list of objects, such as"),
     "no json": ("a.json", b"text\nx\n", r"a\.json is not valid JSON"),
     "two lists": ("a.json", b'{"a": [], "b": []}', "should be a list of objects"),

@@ -1,5 +1,6 @@
 """The kind of evaluation that data is for: by its columns and classes; what is not clear is asked for."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -67,6 +68,18 @@ def test_published_files(published: Published, tmp_path: Path) -> None:
         kind, data = prepare(path, None, Settings())
         assert kind == published.kind
         assert len(data) == (1 if path.name == "SICK.txt" else len(published.texts[0]))
+
+
+def test_the_format_of_klue_and_korquad_may_be_given(tmp_path: Path) -> None:
+    """They are JSON; read as lines of JSON, the error once named no column: "Of , no telling names"."""
+    for name, kind in (("KLUE-STS", "sts"), ("KorQuAD", "retrieval")):
+        path = put(tmp_path, PUBLISHED_FILES[name])
+        assert prepare(path, None, Settings(format="json"))[0] == kind
+    path = put(tmp_path, PUBLISHED_FILES["KLUE-STS"])
+    path.write_text(json.dumps(json.loads(path.read_text("utf-8")), indent=4, ensure_ascii=False), "utf-8")
+    assert prepare(path, None, Settings())[0] == "sts"
+    with pytest.raises(InputError, match=r"line 1: .*a file that is one list is read with --format json"):
+        prepare(path, None, Settings(format="jsonl"))
 
 
 def test_sets_without_a_split_are_measured_in_folds(tmp_path: Path) -> None:
