@@ -112,6 +112,14 @@ def test_a_table_that_is_full(rust: RustTokenizer, monkeypatch: pytest.MonkeyPat
     assert lookup.mirror.num_entries <= 64
 
 
+def test_more_unknown_spans_than_are_told_at_once(rust: RustTokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rest is told in the next rounds, or goes whole."""
+    monkeypatch.setattr(device, "MAX_UNKNOWN_AT_ONCE", 8)
+    lookup, texts = lookup_of(rust), mixed(20, longest=25)
+    assert_same(lookup, texts)
+    assert 0 < lookup.mirror.num_entries <= 8 * device.MAX_ROUNDS
+
+
 def test_spans_that_share_a_hash_go_whole(rust: RustTokenizer) -> None:
     lookup, texts = lookup_of(rust), ["the fox", "fox the", "나는 오늘"]
     assert_same(lookup, texts)
