@@ -18,11 +18,12 @@ from munjang.errors import InputError
 from munjang.paper.config import PaperConfig
 from munjang.paper.experiments import tables
 from munjang.paper.report import Result, write
-from munjang.paper.sets import Sets
+from munjang.paper.sets import Sets, is_probe
 from munjang.paper.speed import measure_speed
-from munjang.paper.work import Job, remove_models, work
+from munjang.paper.work import Job, is_trained, remove_models, work
 
 SPEED = "speed"  # a table of its own, of the paper's section 7
+POLL_S = 1.0  # a model may be trained long before its job ends
 
 
 class Paper:
@@ -47,7 +48,11 @@ class Paper:
             raise InputError("\n".join([f"{data} has no set to measure on.", *self.missing]))
 
     def _jobs(self) -> Iterator[Job]:
-        """Yield each line once a seed, with the sets of all its tables: all lines of a seed, then those of the next."""
+        """Yield each line once a seed, with the sets of all its tables: all lines of a seed, then those of the next.
+
+        Sets that a classifier is trained for take minutes, the others seconds: they are a job of their own, so that
+        the others' scores are on disk, and what starts from the same model need not wait.
+        """
         sets: dict[Any, dict[str, None]] = {}
         for table in self.tables:
             for line in table.lines:
@@ -57,8 +62,9 @@ class Paper:
         lines = sorted(sets, key=lambda line: len(line.stages))
         for seed in self.config.seeds:
             for line in lines if seed == self.config.seeds[0] else filter(lambda line: line.stages, lines):
-                for part in line.parts:
-                    yield Job(line, seed, part, tuple(sets[line]))
+                probed = tuple(key for key in sets[line] if is_probe(key))
+                others = tuple(key for key in sets[line] if key not in probed)
+                yield from (Job(line, seed, part, keys) for part in line.parts for keys in (others, probed) if keys)
 
     def run(self, say: Callable[[str], None]) -> Result:
         """Do what is left, and write the page after each piece."""
@@ -86,31 +92,34 @@ class Paper:
 
     def result(self) -> Result:
         """Gather all records."""
-        records = [json.loads(self._path(job).read_text("utf-8")) for job in self.jobs if self._path(job).exists()]
+        paths = dict.fromkeys(map(self._path, self.jobs))
+        records = [json.loads(path.read_text("utf-8")) for path in paths if path.exists()]
         speed = json.loads(self._speed_path.read_text("utf-8")) if self._speed_path.exists() else None
         return Result.of(self.name, self.config, self.tables, records, speed, self.missing)
 
     def _work(self, left: list[Job]) -> Iterator[tuple[Job, dict[str, Any]]]:
-        """Yield each job with its record; with several processes, a job waits for those whose model it starts from."""
+        """Yield each job with its record; with several processes, one trains a model and others wait for it."""
         arguments = self.model, self.data, self.out, self.config
         if self.config.workers == 1:
             yield from ((job, work(job, *arguments)) for job in left)
             return
-        # behind those without training and those that others wait for the longest: else one runs alone at the end
-        awaited = {key for job in left for key in job.stage_keys[:-1]}
-        last = {job.key for job in left if job.line.stages and job.stage_keys[-1] not in awaited}
-        pending = sorted(left, key=lambda job: (job.seed, job.key in last, -self._cost(job)))
+        # the longest first: else one of them runs alone at the end
+        pending = sorted(left, key=lambda job: (job.seed, not any(map(is_probe, job.sets)), -self._cost(job)))
         running = dict[Future[dict[str, Any]], Job]()
         context = get_context("spawn")
         with ProcessPoolExecutor(self.config.workers, context, _set_threads, (self.config.workers,)) as pool:
             while pending or running:
-                unfinished = {job.stage_keys[-1] for job in (*pending, *running.values()) if job.line.stages}
-                ready = [job for job in pending if not unfinished & {*job.stage_keys[:-1]}]
-                for job in ready[: self.config.workers - len(running)]:
-                    pending.remove(job)
-                    running[pool.submit(work, job, *arguments)] = job
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                busy = {key for job in running.values() for key in self._untrained(job)}
+                for job in pending.copy():
+                    if len(running) < self.config.workers and busy.isdisjoint(job.stage_keys):
+                        pending.remove(job)
+                        running[pool.submit(work, job, *arguments)] = job
+                        busy |= self._untrained(job)
+                for future in wait(running, POLL_S, FIRST_COMPLETED).done:
                     yield running.pop(future), future.result()
+
+    def _untrained(self, job: Job) -> set[str]:
+        return {key for key in job.stage_keys if not is_trained(self.out / "models", key)}
 
     def _cost(self, job: Job) -> float:
         """Guess how long a training takes, by its epochs; a cross-encoder reads both texts together."""

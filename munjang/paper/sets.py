@@ -105,3 +105,8 @@ class Sets:
         if key == "afs":
             return self.folder.has(*AFS_SETS)
         return self.folder.has(key, *([train] if (train := SETS[key].train) else []))
+
+
+def is_probe(key: str) -> bool:
+    """Tell whether a classifier is trained to measure a set."""
+    return key in SETS and SETS[key].kind in ("classification", "nli")

@@ -73,6 +73,11 @@ def work(job: Job, model: Path, data: Path, out: Path, config: PaperConfig) -> d
     }
 
 
+def is_trained(folder: Path, key: str) -> bool:
+    """Tell whether a model is there, whole."""
+    return _done(folder / key).exists()
+
+
 def remove_models(folder: Path, keys: Sequence[str]) -> None:
     """Remove models that no line needs any more."""
     for key in keys:

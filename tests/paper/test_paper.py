@@ -59,7 +59,7 @@ def test_the_command_makes_every_table_of_korean(
     assert "80.78" in page
     assert list((tmp_path / "out" / "models").iterdir()) == []
     assert main(command) == 0
-    assert "21 trainings and measurements, 21 of them done" in capsys.readouterr().err
+    assert "25 trainings and measurements, 25 of them done" in capsys.readouterr().err
 
 
 def test_a_killed_run_goes_on_where_it_was(
@@ -107,6 +107,26 @@ def test_tables_and_seeds_can_be_added_to_a_run(korean: Path, tiny_bert: Path, t
     assert {row.line.name: len(row.scores["korsts-test"].seeds) for row in similarity.rows} == {"static": 1, "nli": 2}
     (row,) = concatenation.rows
     assert len(row.scores["korsts-dev"].seeds) == 2
+
+
+def test_several_processes_train_each_model_once(korean: Path, tiny_bert: Path, tmp_path: Path) -> None:
+    """The folder of a training is locked: a second one of the same model would be an error."""
+    paper = Paper(str(tiny_bert), korean, tmp_path, replace(QUICK, workers=2, only=("supervised", "transfer")))
+    paper.jobs = [job for job in paper.jobs if job.line.name in ("nli", "nli_sts", "static")]
+    assert [job.sets for job in paper.jobs if job.line.name == "nli"] == [("nsmc",)]
+    messages: list[str] = []
+    supervised, transfer = paper.run(messages.append).tables
+    assert sum(" of 3: " in message for message in messages) == 3
+    assert [row.line.name for row in supervised.rows] == ["nli_sts"]
+    assert {row.line.name for row in transfer.rows} == {"static", "nli"}
+    assert all(row.scores["nsmc"].mean is not None for row in transfer.rows)
+    assert not any((tmp_path / "models").iterdir())
+
+
+def test_what_takes_minutes_is_a_job_of_its_own(korean: Path, tiny_bert: Path, tmp_path: Path) -> None:
+    jobs = Paper(str(tiny_bert), korean, tmp_path, QUICK).jobs
+    found = [job.sets for job in jobs if job.line.name == "nli"]
+    assert found == [("korsts-test", "korsts-dev"), ("nsmc",)]
 
 
 def test_english_has_the_tables_of_arguments_and_sections(english: Path, tiny_bert: Path, tmp_path: Path) -> None:
