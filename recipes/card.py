@@ -59,7 +59,7 @@ SETS = {
     "stackoverflow": "StackOverflow, clusters",
 }
 PAIRS_DATA = ("stsb", "korsts", "klue-sts", "snli", "mnli", "klue-nli", "en-ko-general", "en-ko-docs")
-MORE = ("en-ko-more", "ko-headlines", "ko-bills", "ko-wiki")  # of recipes/ko_en_small/more.py
+MORE = ("en-ko-more", "ko-headlines", "ko-bills", "ko-wiki")
 READ = ("korean-precedents", "korean-boolq", "arxiv", "scitldr")  # by the re-ranker alone
 QUESTIONS = ("quora", "korean-questions", "medquad", "wikiqa")
 
@@ -85,7 +85,7 @@ STORIES = {
         ("sentence-transformers", "sentence-similarity", "feature-extraction"),
         'from munjang import BiEncoder\n\nmodel = BiEncoder.load()  # or BiEncoder.load("ko-en-small")\n'
         'print(model.similarity("고양이가 소파에서 잔다.", "A cat sleeps on the sofa."))',
-        "python -m recipes.ko_en_small.run",
+        "recipes/ko_en_small in the repository at commit 97e77cd",
     ),
     "ko-en-reranker": Story(
         "a small Korean-English re-ranker",

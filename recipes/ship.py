@@ -3,11 +3,10 @@
     python -m recipes.ship ko-en-small FOLDER [RESULTS.json [OTHERS.json ...]] [--texts texts.txt.xz]
     python -m recipes.ship ko-en-reranker FOLDER RESULTS.json
 
-RESULTS.json is what `python -m recipes.ko_en_small.run evaluate munjang/models/ko-en-small DATA RESULTS.json` writes:
-reports: {set: {"main": metric, "score": 0..1}}. Scores are those of the shipped file, so ship once without them,
-measure, and give the shipped folder as FOLDER: its weights stay as they are, to the byte. --texts has typical texts:
-the ranges of int8 vectors are measured on them, and what rounding changes is made up for on the first of them
-(rounding.py).
+RESULTS.json has reports: {set: {"main": metric, "score": 0..1}}. Scores are those of the shipped file, so ship once
+without them, measure, and give the shipped folder as FOLDER: its weights stay as they are, to the byte. --texts has
+typical texts: the ranges of int8 vectors are measured on them, and what rounding changes is made up for on the first of
+them (rounding.py).
 """
 
 import argparse

@@ -1,9 +1,9 @@
-"""Make a re-ranker from data in four stages: collect pairs, mine lists, train a teacher, train the re-ranker.
+"""Make both bundled models in four stages: gather lists, train a teacher, the re-ranker, the encoder.
 
-    python -m recipes.models DATA WORK [--stages pairs lists teacher reranker] [--start ko-en-small]
+    python -u -m recipes.models DATA WORK [--stages lists teacher reranker encoder] [--start ko-en-small]
 
 DATA is the data folder (docs/recipe.md says what is in it). WORK keeps what each stage made, so that a stopped run goes
-on with the next stage: WORK/pairs, lists, scores, and WORK/reranker, the model folder.
+on with the next stage: WORK/pairs, lists, scores, and the model folders WORK/reranker and WORK/encoder.
 """
 
 import argparse
@@ -14,21 +14,24 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from munjang import BiEncoder, CrossEncoder
+from munjang import BiEncoder, CrossEncoder, evaluate
+from recipes.models.balance import CONFIG as BALANCE
+from recipes.models.balance import balance, measure_lean
+from recipes.models.encoder import CONFIG as ENCODER
+from recipes.models.encoder import begun, blend, learn_encoder
 from recipes.models.lists import mine
 from recipes.models.measure import measure_all
 from recipes.models.nli import CONFIG as NLI_CONFIG
 from recipes.models.nli import measure_nli, new_nli, nli_data
-from recipes.models.pairs import collect
+from recipes.models.pairs import LAST, collect
 from recipes.models.reranker import CONFIG, NUM_LAYERS, fit, learn, teach
+from recipes.models.scores import SETS
 from recipes.models.translated import translate
 
 
-def _pairs(options: argparse.Namespace) -> None:
-    collect(options.data, options.work)
-
-
 def _lists(options: argparse.Namespace) -> None:
+    if not (options.work / LAST).exists():  # else made before, maybe on another machine
+        collect(options.data, options.work)
     mine(_start(options), options.work)
 
 
@@ -41,7 +44,25 @@ def _reranker(options: argparse.Namespace) -> None:
     out = options.work / options.name
     config = replace(CONFIG, max_steps=options.updates, learning_rate=options.rate, seed=options.seed)
     learn(_start(options), options.work, NUM_LAYERS, config, out)
+    balanced = CrossEncoder.load(out, options.device, "float32")
+    balance(balanced, options.work, replace(BALANCE, max_steps=options.balance_updates, seed=options.seed))
+    balanced.save(out)
     _measure(options, options.name)
+
+
+def _encoder(options: argparse.Namespace) -> None:
+    """Train the encoder, and measure it on the dev sets alone."""
+    start, config = _start(options, "float32"), replace(ENCODER, max_steps=options.encoder_updates, seed=options.seed)
+    trained = learn_encoder(start, _named(options), options.work, config, options.middle)
+    begin = begun(start, options.work, options.middle)
+    blend(begin, trained, options.share).save(options.work / "encoder")
+    encoder = BiEncoder.load(options.work / "encoder", options.device)
+    reports = {name: SETS[name](encoder, options.data) for name in DEV}
+    reports |= {each.name: evaluate(encoder, each, kind="retrieval") for each in _dev_sets(options)}
+    for name, report in reports.items():
+        print(f"{name:24} {report.main} {100 * report.score:.2f}", flush=True)
+    found = {name: report.to_json() for name, report in reports.items()}
+    (options.work / "encoder-dev.json").write_text(json.dumps(found, default=str) + "\n", encoding="utf-8")
 
 
 def _final(options: argparse.Namespace) -> None:
@@ -61,13 +82,14 @@ def _nli(options: argparse.Namespace) -> None:
     measure_nli(model, options.data, options.work / "nli.json")
 
 
+DEV = ("stsb-dev", "korsts-dev", "sick-dev", "crossed-dev", "mixed-dev")
 ASKED_ACROSS = "pubmedqa-ko-en"  # 60 questions of PubMedQA in Korean
 FINAL_SETS = ("korquad", "cranfield", "cacm", "pubmedqa", "korean-pages")
 STAGES: dict[str, Callable[[argparse.Namespace], None]] = {
-    "pairs": _pairs,
     "lists": _lists,
     "teacher": _teacher,
     "reranker": _reranker,
+    "encoder": _encoder,
     "final": _final,
     "nli": _nli,
 }
@@ -81,6 +103,7 @@ def _measure(options: argparse.Namespace, name: str) -> None:
     """Measure on the dev sets alone."""
     model = CrossEncoder.load(options.work / name, options.device)
     measure_all(model, _start(options), _dev_sets(options), options.work / f"{name}-dev.json")
+    print(json.dumps(measure_lean(model, options.work)), flush=True)
 
 
 def _dev_sets(options: argparse.Namespace) -> list[Path]:
@@ -108,6 +131,10 @@ def main() -> None:
     parser.add_argument("--teacher-rate", type=float, default=1e-4)
     parser.add_argument("--updates", type=int, default=3700)
     parser.add_argument("--rate", type=float, default=2e-4)
+    parser.add_argument("--balance-updates", type=int, help="default: one epoch")
+    parser.add_argument("--encoder-updates", type=int, default=400)
+    parser.add_argument("--share", type=float, default=0.25, help="of the way from the start to the trained encoder")
+    parser.add_argument("--middle", type=float, default=0.0, help="the start's cosine that becomes 0; above 0 centres")
     parser.add_argument("--nli-updates", type=int, default=600)
     parser.add_argument("--name", default="reranker")
     parser.add_argument("--seed", type=int, default=5)

@@ -14,8 +14,8 @@ import numpy as np
 from munjang.data.examples import Examples
 from munjang.data.reading import drop_overlap, read_examples
 from munjang.types import Ints
-from recipes.ko_en_small.asked import analysed, english_query, korean_query, passages_of
-from recipes.ko_en_small.data import _is_heading, _is_sentence, documentation, everyday, file, read_table, reported
+from recipes.models.asked import analysed, english_query, korean_query, passages_of
+from recipes.models.sources import documentation, everyday, file, is_heading, is_sentence, read_table, reported
 
 COLUMNS = ("query_en", "query_ko", "passage_en", "passage_ko")
 Unit: TypeAlias = tuple[str, str, str, str]  # as in COLUMNS
@@ -52,9 +52,9 @@ def headings(data: Path) -> Iterator[Unit]:
     """Yield headings of documentation with the text below them."""
     docs = documentation(data)
     for row in range(len(docs["en"]) - 4):
-        if _is_heading(docs, row):
+        if is_heading(docs, row):
             below = [row + 1, row + 2]
-            while len(below) < 4 and _is_sentence(docs, row, below[-1] + 1):
+            while len(below) < 4 and is_sentence(docs, row, below[-1] + 1):
                 below.append(below[-1] + 1)
             yield docs["en"][row], docs["ko"][row], _joined(docs["en"], below), _joined(docs["ko"], below)
 

@@ -1,14 +1,10 @@
-"""English questions and abstracts from public repositories, as tables of the data folder.
+"""English questions and abstracts from public repositories, as tables of the data folder (gather.py runs this).
 
-    python -m recipes.models.english REPOSITORIES DATA
-
-REPOSITORIES holds checkouts: tiagoft/NLP and gechhai/Topic_Discovery (titles and abstracts of arXiv, whose metadata are
-CC0), allenai/scitldr (one-sentence summaries of abstracts, Apache 2.0), and, for evaluation alone, pubmedqa/pubmedqa
-(questions that abstracts answer, MIT), kavinsan/Information-Retrieval-Project (CACM) and
-Shakiba-Alipour/Information-Retrieval-on-CISI (CISI), the classic collections.
+tiagoft/NLP and gechhai/Topic_Discovery have titles and abstracts of arXiv, allenai/scitldr one-sentence summaries of
+abstracts; for evaluation alone are pubmedqa/pubmedqa and the classic collections CACM (in
+kavinsan/Information-Retrieval-Project) and CISI (in Shakiba-Alipour/Information-Retrieval-on-CISI).
 """
 
-import argparse
 import csv
 import json
 import re
@@ -19,6 +15,7 @@ from pathlib import Path
 from munjang.data.writing import write_table
 
 Row = tuple[str, str]
+SCITLDR = "scitldr/SciTLDR-Data/SciTLDR-A/train.jsonl"
 MIN_ABSTRACT = 300  # characters
 FIELD = re.compile(r"^\.([A-Z])\s*(.*)$")
 
@@ -27,7 +24,7 @@ def gather(repositories: Path, data: Path) -> None:
     """Write DATA/qa/{arxiv,scitldr}.tsv and DATA/retrieval/{cisi,cacm,pubmedqa}/."""
     (data / "qa").mkdir(parents=True, exist_ok=True)
     _write_pairs(data / "qa/arxiv.tsv", _arxiv(repositories))
-    _write_pairs(data / "qa/scitldr.tsv", _summaries(repositories / "scitldr/SciTLDR-Data/SciTLDR-A/train.jsonl"))
+    _write_pairs(data / "qa/scitldr.tsv", _summaries(repositories / SCITLDR))
     cisi, cacm = repositories / "Information-Retrieval-on-CISI", repositories / "Information-Retrieval-Project"
     _write_set(data / "retrieval/cisi", _entries(cisi / "CISI.ALL"), _entries(cisi / "CISI.QRY"), cisi / "CISI.REL")
     _write_set(data / "retrieval/cacm", _entries(cacm / "cacm.all"), _entries(cacm / "query.text"), cacm / "qrels.text")
@@ -99,15 +96,3 @@ def _write_tables(folder: Path, corpus: dict[str, str], queries: dict[str, str],
 
 def _clean(text: str) -> str:
     return " ".join(text.split())
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("repositories", type=Path)
-    parser.add_argument("data", type=Path)
-    options = parser.parse_args()
-    gather(options.repositories, options.data)
-
-
-if __name__ == "__main__":
-    main()

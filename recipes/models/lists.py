@@ -13,8 +13,8 @@ from torch import Tensor
 from munjang import BiEncoder
 from munjang.data.examples import Examples
 from munjang.types import Doubles, Ints
-from recipes.ko_en_small.data import read_table
 from recipes.models import across
+from recipes.models.sources import read_table
 
 NUM_NEGATIVES = 8
 HARDEST = 12  # the nearest passages, from which four negatives are drawn; others come from the next ones, one from all

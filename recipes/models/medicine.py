@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from recipes.ko_en_small.data import file, read_table
+from recipes.models.sources import file, read_table
 
 # {} is the name, {은} and the like a particle that fits its last syllable
 PATTERNS = {

@@ -14,7 +14,7 @@ from munjang import CrossEncoder, Dataset, TrainConfig
 from munjang.data.examples import Examples
 from munjang.data.reading import drop_overlap, read_examples
 from munjang.types import Ints
-from recipes.ko_en_small.data import file, reported
+from recipes.models.sources import file, reported
 
 LABELS = ("entailment", "neutral", "contradiction")
 TRAINED_ON = ("klue-nli-train", "snli-train", "mnli-train")

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from recipes.ko_en_small.asked import Asked, analysed, korean_query, write_asked
-from recipes.ko_en_small.bills import ASKED_ABOUT, SENTENCE
-from recipes.ko_en_small.data import file, read_table
+from recipes.models.asked import ASKED_ABOUT, SENTENCE, Asked, analysed, korean_query, write_asked
+from recipes.models.sources import file, read_table
 
 LENGTHS = range(800, 1800)  # characters
 NAMED = 0.3  # of the questions that don't name what the article is about

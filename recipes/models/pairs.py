@@ -14,24 +14,29 @@ from tempfile import TemporaryDirectory
 from typing import TypeAlias
 
 from benchmarks.korean_pages import build
+from munjang.data.examples import Examples
 from munjang.data.nli import triplets_of
 from munjang.data.reading import drop_overlap, read_examples
-from munjang.data.writing import write_table
+from munjang.data.writing import columns_of, write_table
 from munjang.text.sentences import split
-from recipes.ko_en_small.asked import asked
-from recipes.ko_en_small.data import file, questions, read_table, reported
-from recipes.ko_en_small.gathered import gathered
-from recipes.ko_en_small.wiki import wiki
 from recipes.models import across
+from recipes.models.asked import asked
+from recipes.models.gathered import gathered
 from recipes.models.medicine import medicine
 from recipes.models.pages import pages
+from recipes.models.sources import crossed, everyday, file, questions, read_table, reported
 from recipes.models.translated import translate
+from recipes.models.wiki import wiki
 
 Pair: TypeAlias = tuple[str, str]
 Read: TypeAlias = Callable[[Path], Iterator[Pair]]  # from the data folder
 MAX_QUERY, MAX_PASSAGE = 400, 1800  # characters
 NUM_DEV = 200  # questions of a source, at most
 MAX_DEV_CORPUS = 5000
+MAX_DECISIONS, MAX_DECISION = 30_000, 700  # rows, characters
+MAX_SENTENCES = 20_000  # pairs of a source
+LAST = "sentences.tsv"  # what `collect` writes at its end
+SCORED, INFERRED = ("stsb", "korsts", "klue-sts"), ("snli", "mnli", "klue-nli")
 SEED = 29
 
 
@@ -172,11 +177,35 @@ def collect(data: Path, work: Path) -> None:
             if pairs:
                 _write_dev(work / "dev" / f"{name}-{asked_in}-{answered_in}", pairs, others)
         print(f"{name}: {len(kept):,} units, {len(held_units):,} held out", flush=True)
+    write_table(work / "decisions.tsv", columns_of(decisions(data)))
     if (data / "retrieval/cisi").is_dir():  # queries of a kind that is not trained on
         copytree(data / "retrieval/cisi", work / "dev/cisi", dirs_exist_ok=True)
     for name in TRANSLATED:
         if (source_set := work / "dev" / name.split("-")[0]).is_dir():
             print(f"{name}: {translate(source_set, name, work / 'dev' / name):,} questions", flush=True)
+    write_table(work / LAST, columns_of(sentences(data)))
+
+
+def decisions(data: Path) -> Examples:
+    """Return questions of law with their holdings, more than lists are made of, for the encoder."""
+    cut = ((_cut(query, MAX_QUERY), _cut(passage, MAX_DECISION)) for query, passage in precedents(data))
+    pairs = [pair for pair in dict.fromkeys(cut) if all(pair) and not is_held(pair[0])]
+    random.Random(SEED + 1).shuffle(pairs)
+    return Examples("decisions", tuple(map(list, zip(*pairs[:MAX_DECISIONS], strict=True))), ("query", "passage"))
+
+
+def sentences(data: Path) -> Examples:
+    """Return pairs of sentences, close ones and others, in both languages and across; none that is measured on."""
+    scored_pairs = [read_examples(file(data, f"sts/{name}-train"), texts=("sentence1", "sentence2")) for name in SCORED]
+    inferred = [read_examples(file(data, f"nli/{name}-train"), texts=("premise", "hypothesis")) for name in INFERRED]
+    translated = Examples("translated", everyday(data), ("en", "ko"))
+    asked_twice = read_examples(file(data, "paraphrase/quora"), texts=("question1", "question2"))
+    parts = [*scored_pairs, crossed(data, "train"), *inferred, translated, asked_twice]
+    measured = reported(data)
+    kept = [drop_overlap(Examples(each.name, each.texts, ("first", "second")), measured) for each in parts]
+    pairs = [pair for each in kept for pair in list(zip(*each.texts, strict=True))[:MAX_SENTENCES] if all(pair)]
+    random.Random(SEED).shuffle(pairs)
+    return Examples("sentences", tuple(map(list, zip(*pairs, strict=True))), ("first", "second"))
 
 
 def is_held(query: str) -> bool:

@@ -105,9 +105,7 @@ def shortened(folder: Path, num_layers: int, device: str) -> CrossEncoder:
     own = model.network.encoder.own
     assert own is not None
     shorten(model.model, min(num_layers, own.shape.num_layers))
-    for parameter in model.network.parameters():
-        parameter.requires_grad_(True)
-    own.embeddings.requires_grad_(False)
+    trains(model)
     return model
 
 
@@ -120,9 +118,11 @@ def centre(model: CrossEncoder, lists: list[Lists]) -> None:
     for each in lists:
         logits_NK = logits_of(model, each, NUM_CENTRED)
         middles.append((logits_NK[:, 0].mean() + logits_NK[:, 1:].max(1).mean()) / 2)
-    *_, last = (module for module in model.network.head.modules() if isinstance(module, nn.Linear))
+    head = getattr(model.network, "head", None)
+    assert isinstance(head, nn.Module)
+    *_, last = (module for module in head.modules() if isinstance(module, nn.Linear))
     with torch.no_grad():
-        last.bias -= float(np.mean(middles))
+        last.bias.sub_(float(np.mean(middles)))
 
 
 def first_is_right(shape: tuple[int, ...]) -> Doubles:
@@ -162,15 +162,20 @@ def beginning(start: BiEncoder) -> CrossEncoder:
     with TemporaryDirectory() as folder:
         start.save(folder)
         made = CrossEncoder.create(folder, num_labels=1, device=str(start.device), dtype="float32")
-    own = made.network.encoder.own
-    assert own is not None
-    for parameter in made.network.parameters():
-        parameter.requires_grad_(True)
-    own.embeddings.requires_grad_(False)
+    trains(made)
     return made
 
 
-def fit(model: CrossEncoder, datasets: list[Dataset], config: TrainConfig) -> None:
+def trains(model: CrossEncoder) -> None:
+    """Let all weights be trained but word vectors."""
+    network = model.network
+    assert isinstance(network, nn.Module)
+    assert network.encoder.own is not None
+    network.requires_grad_(True)
+    network.encoder.own.embeddings.requires_grad_(False)
+
+
+def fit(model: BiEncoder | CrossEncoder, datasets: list[Dataset], config: TrainConfig) -> None:
     """Train, and print the loss now and then."""
     started = time.monotonic()
 

@@ -7,7 +7,7 @@ import hashlib
 from pathlib import Path
 
 from munjang.data.writing import write_table
-from recipes.ko_en_small.data import file, read_table
+from recipes.models.sources import file, read_table
 
 TABLE = Path(__file__).with_name("translated.tsv")
 

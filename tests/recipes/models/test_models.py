@@ -12,9 +12,9 @@ import pytest
 from munjang import BiEncoder, CrossEncoder
 from munjang.data.writing import write_table
 from recipes.models import __main__ as command
-from recipes.models import across, lists, pairs, reranker
+from recipes.models import across, balance, encoder, lists, pairs, reranker
 from recipes.models.medicine import in_korean
-from tests.recipes import small_data
+from tests.recipes.models import small_data
 
 WORDS = ["river", "museum", "engine", "harvest", "bridge", "orchard", "library", "harbour"]
 
@@ -38,7 +38,7 @@ def parts(count: int) -> Iterator[str]:
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """The small data folder of the encoder's recipe, and the files that this one reads besides."""
+    """Add the files that questions and pages are made of."""
     folder = small_data.write(tmp_path / "data")
     texts = list(sentences(120))
     blocks = [" ".join(texts[at : at + 4]) for at in range(0, 120, 4)]
@@ -172,15 +172,21 @@ def test_from_the_data_to_the_figures(
     monkeypatch.setattr(command, "FINAL_SETS", ("korquad", "cranfield"))
     for module in (command, reranker):
         monkeypatch.setattr(module, "CONFIG", replace(reranker.CONFIG, max_length=64))
+    monkeypatch.setattr(command, "BALANCE", replace(balance.CONFIG, max_length=64, batch_size=8))
+    monkeypatch.setattr(command, "ENCODER", replace(encoder.CONFIG, max_length=64, matryoshka=()))
+    monkeypatch.setattr(balance, "NUM_HELD", 4)
     start, work = make("xlm-roberta"), tmp_path / "work"
     options = ["--start", str(start), "--device", "cpu", "--teacher-updates", "2", "--updates", "2"]
+    options += ["--balance-updates", "2", "--encoder-updates", "2", "--nli-updates", "3", "--middle", "0.5"]
     monkeypatch.setattr(sys, "argv", ["models", str(data), str(work), *options, "--stages", *command.STAGES])
     command.main()
     scorer = CrossEncoder.load(work / "reranker", "cpu")
     assert scorer.predict(("언제 지었는가?", "1800년에 지었다.")).shape == ()
     words = [BiEncoder.load(start, "cpu", "float32").network, scorer.network]
+    words.append(BiEncoder.load(work / "encoder", "cpu", "float32").network)
     tables = [each.encoder.own.embeddings.word.weight for each in words if each.encoder.own is not None]
-    assert tables[0].equal(tables[1])
+    assert all(each.equal(tables[0]) for each in tables)
+    assert {"korsts-dev", "crossed-dev"} < set(json.loads((work / "encoder-dev.json").read_text()))
     figures = json.loads((work / "reranker-final.json").read_text())
     assert set(figures) == {"korquad", "cranfield"}
     assert len(figures["cranfield"]["ndcg@10"]["0.5"]) == 30

@@ -1,4 +1,4 @@
-"""A data folder as recipes/ko_en_small reads it, small and made up: every file, Korean and English sentences that
+"""A data folder as recipes/models reads it, small and made up: every file, Korean and English sentences that
 translate each other, scores by what two sentences have in common."""
 
 import lzma

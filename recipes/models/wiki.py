@@ -14,9 +14,8 @@ import numpy as np
 
 from munjang.data.writing import write_table
 from munjang.errors import InputError
-from recipes.ko_en_small.asked import Asked, analysed, korean_query, write_asked
-from recipes.ko_en_small.bills import ASKED_ABOUT, SENTENCE
-from recipes.ko_en_small.data import file, read_table
+from recipes.models.asked import ASKED_ABOUT, SENTENCE, Asked, analysed, korean_query, write_asked
+from recipes.models.sources import file, read_table
 
 ARTICLE = re.compile(r'<doc id="\d+" url="[^"]*" title="(.*)">')
 NOTHING = re.compile(r"\(\s*[,;]?\s*\)|(?<=\()\s*[,;]\s*")  # what was left of words in other scripts

@@ -15,7 +15,7 @@ import numpy as np
 from munjang.data.examples import Examples
 from munjang.data.writing import columns_of, write_table
 from munjang.text.korean import NOUNS, PARTS, kiwi
-from recipes.ko_en_small.data import documentation, once
+from recipes.models.sources import documentation, once
 
 Asked: TypeAlias = tuple[str | None, str]  # a question, where one could be made, and its passage
 
@@ -31,6 +31,9 @@ ENDINGS = ("는가", "나요", "니", "는지", "을까")
 LANGUAGES = ("ko ko", "ko ko", "ko ko", "ko en", "en ko", "en en", "en en")  # of a question and its passage
 COUNT = 60_000
 MIN_LENGTH = 12
+# a sentence ends as a noun or a verb does; numbers have points too
+SENTENCE = re.compile(r"(?:[^.]|\.(?=\d))+[가-힣]\.")
+ASKED_ABOUT = range(25, 160)  # characters of a sentence that a question is made of
 WORD = re.compile(r"[A-Za-z][A-Za-z0-9'-]*")
 STOP = """
     a an and are as at be been but by can could do does for from had has have if in into is it its may more must no not

@@ -1,16 +1,10 @@
-"""Questions that are made from sentences, gathered passages, and two teachers as one."""
-
-from collections.abc import Callable
-from pathlib import Path
+"""Questions that are made from sentences, and gathered passages."""
 
 import numpy as np
 import pytest
 
-from munjang import BiEncoder
-from munjang.data.examples import Examples
-from recipes.ko_en_small.asked import analysed, english_query, korean_query
-from recipes.ko_en_small.both import OWN, Both, rescored
-from recipes.ko_en_small.gathered import _passages
+from recipes.models.asked import analysed, english_query, korean_query
+from recipes.models.gathered import _passages
 
 ENGLISH = "The scheduler restarts every failed worker after ten seconds."
 
@@ -56,18 +50,3 @@ def test_every_sentence_is_in_one_passage() -> None:
     for passage, places in found:
         assert all(sentences[place] in passage for place in places)
         assert 1 <= len(places) <= 6
-
-
-def test_two_teachers(make: Callable[..., Path]) -> None:
-    one, other = (BiEncoder.load(make("bert", seed=seed), "cpu") for seed in (1, 2))
-    both = Both(one, other)
-    texts = ["a cat sleeps", "a dog runs", "고양이"]
-    vectors = both.encode(texts)
-    cosines = [model.encode(texts, normalize=True) for model in (one, other)]
-    expected = (1 - OWN) * cosines[0] @ cosines[0].T + OWN * cosines[1] @ cosines[1].T
-    assert vectors.shape == (3, both.dimension)
-    assert np.abs(vectors @ vectors.T - expected).max() < 1e-5
-    pairs = Examples("pairs", (["a cat sleeps", "a dog runs"], ["고양이", "a cat sleeps"]), scores=np.array([0.0, 1.0]))
-    scores = rescored(both, [pairs], [pairs])[0].scores
-    assert scores is not None
-    assert abs(scores.mean()) < 1e-9

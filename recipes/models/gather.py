@@ -1,49 +1,45 @@
-"""More sentences with a translation, headlines and passages: files of public repositories, put beside the data folder.
+"""Tables made of files of public repositories, put beside the data folder.
 
-    python -u -m recipes.ko_en_small.more REPOSITORIES DATA
+    python -m recipes.models.gather REPOSITORIES DATA
 
 REPOSITORIES is a folder with checkouts (or only the files that are read here); what is not there is left out, with a
-word. DATA gets parallel/en-ko-more.tsv and text/ko-headlines.tsv, which `data.everyday`, `data.translations` and
-`judges.korean_texts` read where they are, text/ko-bills.tsv for bills.py and text/ko-wiki.tsv for wiki.py. The data
-folder has 2,200 translated sentences of today's news and textbooks besides those of KorSTS; this adds 32,000.
+word. DATA gets parallel/en-ko-more.tsv (32,000 translated sentences), text/ko-wiki.tsv, and what english.py writes.
 
 | repository | files | licence |
 |---|---|---|
-| naver-ai/korean-safety-benchmarks | SQuARe, KoSBi (translated by machine), headlines | MIT |
+| naver-ai/korean-safety-benchmarks | SQuARe, KoSBi (translated by machine) | MIT |
 | jungyeul/korean-parallel-corpora | news (test), textbooks (eval) | CC BY-SA 3.0 |
 | UniversalDependencies/UD_Korean-PUD | news, encyclopaedia | CC BY-SA 3.0 |
 | matbahasa/TALPCo | textbooks | CC BY 4.0 |
 | 97danielj/WordEmbedding | Korean Wikipedia of January 2023 by WikiExtractor | CC BY-SA 3.0 |
-| kyusik-yang/korean-assembly-bills | bills with their reasons (its source archive has them too) | CC BY 4.0 |
+| tiagoft/NLP, gechhai/Topic_Discovery | titles and abstracts of arXiv | metadata are CC0 |
+| allenai/scitldr | one-sentence summaries of abstracts | Apache 2.0 |
+| pubmedqa/pubmedqa | questions that abstracts answer, for evaluation | MIT |
+| kavinsan/Information-Retrieval-Project, Shakiba-Alipour/Information-Retrieval-on-CISI | CACM, CISI, for evaluation | |
 """
 
 import argparse
 import json
-import re
 import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeAlias
 
-from munjang.data.vectors import require_pyarrow
 from munjang.data.writing import write_table
 from munjang.errors import InputError
-from recipes.ko_en_small.wiki import encyclopaedia
+from recipes.models import english
+from recipes.models.wiki import encyclopaedia
 
 Pairs: TypeAlias = Iterator[tuple[str, str]]  # English, Korean
 
 SAFETY = "korean-safety-benchmarks"
 SQUARE = [f"{SAFETY}/data/SQuARe/question_{part}.json" for part in ("valid", "test", "test_ood")]
 KOSBI = [f"{SAFETY}/data/KoSBi/kosbi_{part}.json" for part in ("valid", "test")]
-HEADLINES = f"{SAFETY}/pipeline/square/square_topic.json"
 PARALLEL = "korean-parallel-corpora"
-BILLS = "korean-assembly-bills/data/bill_texts.parquet"
 WIKI = "WordEmbedding/text"
-ARTICLES = re.compile(r"\s*\(안 [^()]*\)")
-MIN_LENGTH = 8  # characters of a headline
 
 
-def more(repositories: Path, data: Path) -> None:
+def gather(repositories: Path, data: Path) -> None:
     """Write the files."""
     found: dict[tuple[str, str], str] = {}
     for name, (paths, pairs) in SOURCES.items():
@@ -52,28 +48,21 @@ def more(repositories: Path, data: Path) -> None:
             print(f"{name}: left out, {', '.join(missing)} is not there", flush=True)
             continue
         before = len(found)
-        for english, korean in pairs([repositories / path for path in paths]):
-            if english and korean:
-                found.setdefault((_line(english), _line(korean)), name)
+        for in_english, korean in pairs([repositories / path for path in paths]):
+            if in_english and korean:
+                found.setdefault((_line(in_english), _line(korean)), name)
         print(f"{name}: {len(found) - before:,} pairs", flush=True)
     if not found:
-        raise InputError(f"{repositories} holds none of the files; see python -m recipes.ko_en_small.more --help.")
+        raise InputError(f"{repositories} holds none of the files; see python -m recipes.models.gather --help.")
     columns = list(zip(*found, strict=True))
     write_table(
         data / "parallel/en-ko-more.tsv",
         {"en": list(columns[0]), "ko": list(columns[1]), "source": list(found.values())},
     )
-    if (repositories / HEADLINES).exists():
-        topics = [_line(row["sensitive_topic"]) for row in _json(repositories / HEADLINES)]
-        kept = [text for text in dict.fromkeys(topics) if len(text) >= MIN_LENGTH]
-        write_table(data / "text/ko-headlines.tsv", {"text": kept})
-        print(f"{len(kept):,} headlines", flush=True)
-    if (repositories / BILLS).exists():
-        reasons = dict.fromkeys(_reasons(repositories / BILLS))
-        write_table(data / "text/ko-bills.tsv", {"text": list(reasons)})
-        print(f"{len(reasons):,} bills", flush=True)
     if (repositories / WIKI).exists():
         encyclopaedia(repositories / WIKI, data)
+    if (repositories / english.SCITLDR).exists():
+        english.gather(repositories, data)
 
 
 def _asked(paths: list[Path]) -> Pairs:
@@ -119,15 +108,6 @@ def _treebank(paths: list[Path]) -> Pairs:
             yield text, korean
 
 
-def _reasons(path: Path) -> Iterator[str]:
-    """Without the articles that a sentence is about, in brackets."""
-    _, parquet = require_pyarrow()
-    table = parquet.read_table(path, columns=["propose_reason"])
-    for text in table["propose_reason"].to_pylist():
-        if text:
-            yield _line(ARTICLES.sub("", text))
-
-
 def _json(path: Path) -> list[dict[str, str]]:
     rows: list[dict[str, str]] = json.loads(path.read_text("utf-8"))
     return rows
@@ -152,7 +132,7 @@ def main() -> None:
     parser.add_argument("repositories", type=Path)
     parser.add_argument("data", type=Path)
     options = parser.parse_args()
-    more(options.repositories, options.data)
+    gather(options.repositories, options.data)
 
 
 if __name__ == "__main__":

@@ -13,8 +13,8 @@ import numpy as np
 from munjang.data.examples import Examples
 from munjang.data.reading import drop_overlap, read_examples
 from munjang.data.writing import columns_of, write_table
-from recipes.ko_en_small.asked import analysed, english_query, korean_query
-from recipes.ko_en_small.data import alone_of, file, reported
+from recipes.models.asked import analysed, english_query, korean_query
+from recipes.models.sources import alone_of, file, reported
 
 Pair: TypeAlias = tuple[str, str]
 

@@ -1,0 +1,172 @@
+"""Stage 4: the encoder learns from the re-ranker which passage answers a question, and keeps its similarities.
+
+An update has lists with what the re-ranker thinks of each passage, court decisions of which each question finds its
+own, and pairs of sentences, whose cosines stay what the start says. Word vectors stay as they are. Then the weights
+move a share of the way from the start. With `middle`, the start's cosine of unrelated texts, what all texts have in
+common is subtracted first, and cosines are stretched so that those of unrelated texts are near 0.
+
+B pairs, M texts of a batch, D dimension.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from munjang import BiEncoder, CrossEncoder, Dataset, TrainConfig
+from munjang.data.examples import Examples
+from munjang.nn.encoder import Block, Encoder
+from munjang.objectives.base import Extras, Objective
+from munjang.objectives.distances import unit
+from recipes.models.lists import Lists
+from recipes.models.reranker import all_lists, fit, logits_of
+from recipes.models.sources import is_korean, joined, read_table
+
+CONFIG = TrainConfig(
+    max_steps=400,
+    together=True,
+    mixing="round_robin",
+    learning_rate=5e-5,
+    warmup=0.1,
+    schedule="cosine",
+    max_length=320,
+    dropout=0.0,  # it would move what is to stay
+    ema=0.995,
+    batch_tokens=262_144,
+    matryoshka=(384, 256, 128, 64),
+    matryoshka_weights=(1.0, 0.4, 0.3, 0.2),
+    quiet=True,
+    log_every=100,
+)
+LISTS, DECISIONS, SENTENCES = 32, 64, 384  # rows of a batch
+TEMPERATURES = {"temperature": 0.05, "teacher_temperature": 1.5, "similarity": "cosine", "scale": 1.0}
+STAYS = 250.0  # weight of cosines that stay
+NUM_CENTRED = 2000  # texts of each language
+
+
+class Stays(Objective):
+    """Mean squared difference of cosines from the teacher's, stretched so that `middle` becomes 0.
+
+    Pairs count as much as all other combinations of the batch together: there are few of them, and they are close.
+    """
+
+    num_texts = (2, 2)
+    extras = ("teacher",)
+
+    def __init__(self, middle: float, scale: float) -> None:
+        super().__init__()
+        self.middle, self.scale = middle, scale
+
+    def forward(self, outputs: Sequence[Tensor], extras: Extras) -> Tensor:
+        student_MD = torch.cat([unit(vectors_BD) for vectors_BD in outputs])
+        teacher_MD = unit(extras["teacher"]).transpose(0, 1).flatten(0, 1).to(student_MD.dtype)
+        wanted_MM = (teacher_MD @ teacher_MD.t() - self.middle) / (1 - self.middle)
+        costs_MM = (student_MD @ student_MD.t() - wanted_MM) ** 2
+        return (costs_MM.diagonal(len(outputs[0])).mean() + costs_MM.mean()) * self.scale
+
+
+def learn_encoder(
+    start: BiEncoder, reranker: CrossEncoder, work: Path, config: TrainConfig, middle: float = 0.0
+) -> BiEncoder:
+    """Train a copy of the start, which is left as it is, on WORK's lists, decisions and sentences."""
+    student = begun(start, work, middle)
+    steps, random = config.max_steps or 1, np.random.default_rng(config.seed)
+    datasets = [
+        Dataset(
+            data=judged(all_lists(work), reranker, steps * LISTS, random),
+            objective="kl",
+            options=TEMPERATURES,
+            batch_size=LISTS,
+        ),
+        Dataset(
+            data=_table(work / "decisions.tsv", ("query", "passage"), steps * DECISIONS, random),
+            objective="in_batch",
+            batch_size=DECISIONS,
+        ),
+        Dataset(
+            data=_table(work / "sentences.tsv", ("first", "second"), steps * SENTENCES, random),
+            objective=Stays(middle, STAYS),
+            teacher=start,
+            batch_size=SENTENCES,
+            sampler="random",
+        ),
+    ]
+    own_encoder(student).embeddings.word.weight.requires_grad_(False)
+    fit(student, datasets, replace(config, accumulate=len(datasets)))
+    return student
+
+
+def begun(start: BiEncoder, work: Path, middle: float) -> BiEncoder:
+    """Return what is trained: the start's weights, centred if cosines are to be stretched."""
+    student = copy_of(start)
+    if middle:
+        centre(student, mixed_texts(work))
+    return student
+
+
+def copy_of(model: BiEncoder) -> BiEncoder:
+    """Load the model again, in float32, to be trained, with the weights that it has now."""
+    made = BiEncoder.load(model.model.folder, str(model.device), "float32")
+    own_encoder(made).load_state_dict(own_encoder(model).state_dict())
+    own_encoder(made).requires_grad_(True)
+    return made
+
+
+def own_encoder(model: BiEncoder) -> Encoder:
+    """Return the encoder inside, which Munjang computes itself."""
+    own = model.network.encoder
+    assert isinstance(own, Encoder)
+    return own
+
+
+def judged(lists: list[Lists], reranker: CrossEncoder, count: int, random: np.random.Generator) -> Examples:
+    """Draw lists of all sources, as many of each as there are, with the re-ranker's logits."""
+    total = sum(len(each.query_of_N) for each in lists)
+    parts = []
+    for each in lists:
+        size = len(each.query_of_N)
+        rows = np.sort(random.permutation(size)[: max(1, round(size * min(1.0, count / total)))])
+        some = replace(each, query_of_N=each.query_of_N[rows], passages_NK=each.passages_NK[rows])
+        parts.append(some.examples(logits_of(reranker, some).astype(np.float64)))
+    return joined("judged", parts)
+
+
+def centre(model: BiEncoder, texts: list[str]) -> None:
+    """Subtract what all texts have in common from the bias of the last norm, which is pooled as it is."""
+    mean_D = model.encode(texts, normalize=False, progress=False).mean(0)
+    last = own_encoder(model).blocks[-1]
+    assert isinstance(last, Block)
+    assert last.inner_norm.bias is not None
+    with torch.no_grad():
+        last.inner_norm.bias.sub_(torch.from_numpy(mean_D).to(last.inner_norm.bias))
+
+
+def blend(start: BiEncoder, trained: BiEncoder, share: float) -> BiEncoder:
+    """Return the start, moved so far of the way towards the trained weights."""
+    made, others = copy_of(start), own_encoder(trained).state_dict()
+    with torch.no_grad():
+        for name, value in own_encoder(made).state_dict().items():
+            value.lerp_(others[name].to(value), share)
+    return made
+
+
+def mixed_texts(work: Path) -> list[str]:
+    """Return passages and sentences, as many of each language."""
+    sentences = read_table(work / "sentences.tsv", ("first", "second"))
+    texts = {True: list[str](), False: list[str]()}
+    for each in all_lists(work):
+        for text in each.passages[:400]:
+            texts[is_korean(text)].append(text)
+    for text in sentences["first"]:
+        texts[is_korean(text)].append(text)
+    random = np.random.default_rng(3)
+    return [some[at] for some in texts.values() for at in random.permutation(len(some))[:NUM_CENTRED].tolist()]
+
+
+def _table(path: Path, columns: tuple[str, str], count: int, random: np.random.Generator) -> Examples:
+    table = read_table(path, columns)
+    rows = np.sort(random.permutation(len(table[columns[0]]))[:count]).tolist()
+    return Examples(path.stem, tuple([table[name][row] for row in rows] for name in columns), columns)
