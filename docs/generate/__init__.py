@@ -30,6 +30,7 @@ PARTS: tuple[Block | Fact, ...] = (
     Block("scores", ("munjang/models/ko-en-small/README.md",), scores.encoder_card, **CARD),
     Block("scores", ("munjang/models/ko-en-reranker/README.md",), scores.reranker_card, **CARD),
     Block("scores", ("docs/models.md",), scores.encoder_table),
+    Block("side by side", ("docs/models.md",), scores.side_by_side_table),
     Block("components", ("docs/models.md",), scores.components_table),
     Block("re-ranking", ("docs/models.md",), scores.reranker_card),
     Block("few", READMES, speed.few),

@@ -50,6 +50,22 @@ RERANKED = {
     "news-ko-en": "news, Korean to English sentences",
     "news-en-ko": "news, English to Korean sentences",
 }
+SIDE_BY_SIDE = "benchmarks/results/2026-11-19-ko-en-side-by-side.json"
+COMPARED = {  # in that record: in the table
+    "ko-en-small, int8": "`ko-en-small`",
+    "e5-small, int8": "multilingual-e5-small",
+    "minilm-l6, int8": "all-MiniLM-L6-v2",
+}
+WITH_INTERVALS = {
+    "korsts-test": "KorSTS test",
+    "klue-sts-dev": "KLUE-STS dev",
+    "crossed-dev": "STSb English-Korean crossed, dev",
+    "stsb-test": "STSb test",
+    "sick-dev": "SICK-R dev",
+    "sts12": "STS12",
+    "sts13": "STS13",
+    "sts14": "STS14",
+}
 COMPONENTS = "fewer components, dtype int8"
 SHARES = {  # weight of the re-ranker in the record: in the tables
     "0.0": "`ko-en-small` alone",
@@ -66,7 +82,7 @@ def record(root: Path, name: str = RECORD) -> dict[str, Any]:
         if digest(path, path.stat().st_mtime_ns) != measured:
             raise Stale(
                 f"{name} was measured with other weights than {path.relative_to(root)}; measure these "
-                "(python -m recipes.ko_en_small.run evaluate, python -m recipes.models --stages final) and record the "
+                "(python -m recipes.models.scores, python -m recipes.models --stages final) and record the "
                 "scores with the sha256 of the file"
             )
     return found
@@ -90,6 +106,21 @@ def encoder_table(root: Path, document: str) -> str:
     lines = [["set", *(title.replace(OURS.split(",")[0], "`ko-en-small`") for title in MODELS.values()), "our floor"]]
     for name, metric, title, floor in ROWS:
         lines.append([title, *(f"{models[model][name][metric]:.2f}" for model in MODELS), floor])
+    return rows_of(lines)
+
+
+def side_by_side_table(root: Path, document: str) -> str:
+    """Return models beside each other, measured in one run, with 95 % intervals."""
+    models = record(root, SIDE_BY_SIDE)["models"]
+    lines = [["Spearman × 100, all in int8", *COMPARED.values()]]
+    for name, title in WITH_INTERVALS.items():
+        found = [models[model][name] for model in COMPARED]
+        lines.append(
+            [
+                title,
+                *(f"{each['score']:.2f} ({each['interval'][0]:.1f} to {each['interval'][1]:.1f})" for each in found),
+            ]
+        )
     return rows_of(lines)
 
 
