@@ -13,6 +13,7 @@ from pydantic_core import to_json
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from munjang.server.errors import ClientGone, Refused, answer, refusal
+from munjang.server.gate import Gate
 from munjang.server.limits import OPEN_PATHS, AccessRules
 from munjang.server.metrics import Metrics
 from munjang.server.shares import CLIENT, client_of
@@ -29,6 +30,7 @@ class Middleware:
     def __init__(self, app: ASGIApp, rules: AccessRules, metrics: Metrics) -> None:
         self.app, self.rules, self.metrics = app, rules, metrics
         self.num_requests = self.num_held_bytes = 0
+        self.gate = Gate()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -57,6 +59,8 @@ class Middleware:
             self.rules.check(scope, headers)
             CLIENT.set(client_of(scope))
             await asyncio.wait_for(self._read(scope["path"], receive, body), self.rules.body_timeout_s)
+            if scope["path"] not in OPEN_PATHS:
+                await self.gate.enter()
             await self.app(scope, _replaying(bytes(body), receive), sending)
         except ClientGone:
             status = CLIENT_GONE
