@@ -64,6 +64,7 @@ class LanceStore:
         self._lock, self._write_lock = threading.RLock(), threading.RLock()
         self._stamp: tuple[Any, ...] = ()
         self._recent = Recent()
+        self._version, self._files = 0, set[Path]()  # as they were before a write
         self._sparse, self._tokens = Kept("sparse", sparse_scores), Kept("tokens", token_scores)
         with engine(f"The store in {folder.path} can't be opened"):
             self._table = database.open_table(folder.name)
@@ -112,7 +113,20 @@ class LanceStore:
             with engine("LanceDB can't write"):
                 self._writer.checkout_latest()
                 self._drop_strays(self._writer)
-                yield self._writer
+                self._version, self._files = self._writer.version, self._folder.files()
+                try:
+                    yield self._writer
+                finally:
+                    self._take_back_unfinished()
+
+    def _take_back_unfinished(self) -> None:
+        """Return to the version before this write where one of its files has no end; nothing can read that one."""
+        if torn := self._folder.unfinished(self._files):
+            for path in torn:
+                path.unlink()  # on a full disk this makes room
+            if self._writer.version > self._version:
+                self._writer.restore(self._version)
+            raise StoreError(f"LanceDB can't write {torn[0].name} to its end; make room on the disk and try again.")
 
     def _drop_strays(self, table: Any) -> None:
         """Drop columns of a run that died while it added fields: rows without them would be refused."""
@@ -137,6 +151,7 @@ class LanceStore:
             self._write(replace(self._record, schema=schema, numbers={**self._record.numbers, **numbers}))
 
     def _write(self, record: Record) -> None:
+        self._take_back_unfinished()  # the record is of what is stored
         self._folder.write(record)
         self._record = record
 

@@ -18,6 +18,7 @@ from munjang.stores.base import Schema, StoreError
 from munjang.stores.lance.rows import arrow_schema
 
 FORMAT = 1  # of the file
+MAGIC = b"LANC"  # the end of each of LanceDB's files
 METRICS = {"cosine": "cosine", "dot": "dot", "euclidean": "l2"}
 MIN_INDEX_ROWS = 50_000  # below, reading every row takes some milliseconds
 MIN_KEY_ROWS = 10_000  # from here on, ids are found by an index
@@ -82,6 +83,19 @@ class Folder:
         # Names rather than times: two commits may fall into one tick of the file system's clock.
         return state.st_ino, state.st_mtime_ns, len(versions), min(versions, default=""), max(versions, default="")
 
+    def files(self) -> set[Path]:
+        """Return the files of rows and of indexes."""
+        indexes = self.table_path / "_indices"
+        folders = [self.table_path / "data", *(indexes / name for name in _names(indexes))]
+        return {folder / name for folder in folders for name in _names(folder) if name.endswith(".lance")}
+
+    def unfinished(self, known: set[Path]) -> list[Path]:
+        """Return files without their end, other than those that were there before.
+
+        On a disk that becomes full at the last bytes of a file LanceDB commits what is there, and says nothing.
+        """
+        return [path for path in sorted(self.files() - known) if not _is_whole(path)]
+
     @contextmanager
     def writing(self) -> Iterator[None]:
         """Hold the lock of the only writer; others wait. The kernel releases it when its process dies."""
@@ -95,6 +109,20 @@ class Folder:
             yield
         finally:
             os.close(lock)
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _is_whole(path: Path) -> bool:
+    with path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - len(MAGIC)))
+        return file.read() == MAGIC
 
 
 def _wait(lock: int) -> None:

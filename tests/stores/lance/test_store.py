@@ -146,6 +146,41 @@ def test_a_run_that_died_while_adding_fields(tmp_path: Path) -> None:
     assert store.count() == 6
 
 
+@pytest.mark.parametrize("write", ["add", "upsert", "compact", "extend"])
+def test_a_disk_that_is_full_at_the_last_bytes_of_a_file(tmp_path: Path, write: str) -> None:
+    """LanceDB commits the file without its end and says nothing; nobody could read the table any more."""
+    resource = pytest.importorskip("resource")
+    schema = Schema(64, fields={"year": "int"})
+
+    def written(folder: str) -> tuple[Any, Any]:
+        store = open_store(str(tmp_path / folder), schema, True)
+        for first in range(0, 300, 100):
+            store.add(make_rows(100, schema, seed=first, prefix=f"{first}."))
+        more = make_rows(200, schema, seed=9, prefix="300." if write == "add" else "0.")
+        calls = {"compact": store.compact, "extend": lambda: store.extend({"month": "int"})}
+        return store, calls.get(write, lambda: getattr(store, write)(more))
+
+    def largest(folder: str, before: set[Path]) -> int:
+        files = (tmp_path / folder).rglob("*.lance")
+        return max(path.stat().st_size for path in files if path.is_file() and path not in before)
+
+    _, call = written("whole")
+    before = {*(tmp_path / "whole").rglob("*")}
+    call()
+    limit, (_, most) = largest("whole", before) - 9, resource.getrlimit(resource.RLIMIT_FSIZE)
+    store, call = written("full")
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, most))
+    try:
+        with pytest.raises(StoreError, match="make room"):
+            call()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+    assert sum(len(rows) for rows in store.scan()) == 300
+    assert store.schema.fields == {"year": "int"}
+    call()
+    assert sum(len(rows) for rows in open_store(str(tmp_path / "full"), None, False).scan()) >= 300
+
+
 def test_many_small_adds_are_tidied_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lance, "MAX_FRAGMENTS", 5)
     store = open_store(str(tmp_path), SCHEMA, create=True)
