@@ -61,10 +61,11 @@ OPTIONS = [
 @pytest.mark.parametrize("family", ["bert", "roberta", "mpnet", "modernbert"])
 def test_encode(make: Callable[..., Path], family: str, tokenizes: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     model = BiEncoder.load(make(family), device="cpu")
-    wanted = [model.encode(TEXTS, **options) for options in OPTIONS]
+    tried = OPTIONS if family == "bert" else OPTIONS[:2]  # the interpreter takes seconds for each
+    wanted = [model.encode(TEXTS, **options) for options in tried]
     assert tokenizes == []
     turn_on(monkeypatch)
-    for options, rows in zip(OPTIONS, wanted, strict=True):
+    for options, rows in zip(tried, wanted, strict=True):
         del tokenizes[:]
         found = model.encode(TEXTS, **options)
         assert type(found) is type(rows)

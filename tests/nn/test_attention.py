@@ -157,6 +157,7 @@ def test_our_own_kernel_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("takes_window", [True, False], ids=["torch 2.11", "torch 2.10"])
 def test_who_is_chosen(takes_window: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attention, "_varlen_takes_window", lambda: takes_window)
+    monkeypatch.setattr(attention, "has_triton", lambda: False)
     table = [
         (needs("cuda"), varlen),
         (needs("cuda", FP16), varlen),
