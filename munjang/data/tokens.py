@@ -75,8 +75,7 @@ class TokenTable:
 
 def _made(texts: Sequence[str], tokenizer: Tokenizer, device: torch.device | None) -> TokenTable:
     keys, distinct = number_texts(texts), list(dict.fromkeys(texts))
-    is_worth_it = device is not None and len(distinct) >= MIN_TEXTS_FOR_DEVICE
-    lookup = tokenizer.on(device) if device is not None and is_worth_it else None
+    lookup = tokenizer.on(device) if device is not None and len(distinct) >= MIN_TEXTS_FOR_DEVICE else None
     ids, lengths = tokenizer.bodies(distinct) if lookup is None else lookup(distinct).to_host()
     return TokenTable(ids, cumulative(lengths), keys)
 

@@ -53,7 +53,7 @@ class EncoderView(nn.Module):
     def embeddings(self) -> nn.Module:
         """Return the first layer, as to freeze it."""
         if self.encoder.own is None:
-            raise AttributeError(f"A {type(self.encoder).__name__} has no embeddings of ours.")
+            raise AttributeError  # torch's __getattr__ is asked then, and says that there is none
         return self.encoder.own.embeddings
 
     @property
