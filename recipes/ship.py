@@ -15,10 +15,15 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import torch
+from safetensors.torch import load_file, save_file
+
 from munjang import BiEncoder, CrossEncoder
 from munjang.checkpoint.bundled import BUNDLED, FOLDER
-from munjang.checkpoint.compact import CPU_DTYPE
+from munjang.checkpoint.compact import CPU_DTYPE, FILE_STEM, WORDS_OF
+from munjang.checkpoint.files import read_json, words_in
 from munjang.checkpoint.model import RERANK_WEIGHT
+from munjang.checkpoint.modules import write_json
 from munjang.data.tables import read_texts
 from munjang.errors import InputError
 from recipes.card import card, notice
@@ -61,6 +66,7 @@ def ship(
     model.model.config = {**model.model.config, CPU_DTYPE: dtype or CPU_DTYPES[BUNDLED[name].kind]}
     if not is_there:
         model.save(target, format="munjang-int8")
+        share_words(target, models / next(iter(BUNDLED)))
     facts = {title: _shown(model.info()[key]) for key, title in SHOWN.items() if key in model.info()}
     (target / "NOTICE").write_text(notice(name), encoding="utf-8")
     (target / "README.md").write_text(card(name, facts, size(target) / 1e6, found), encoding="utf-8")
@@ -71,6 +77,20 @@ def ship(
     if size(models) > MAX_BYTES:
         raise InputError(f"{models} holds {size(models):,} bytes, more than {MAX_BYTES:,}; ship a smaller model.")
     return target
+
+
+def share_words(target: Path, first: Path) -> None:
+    """Leave the table of words to the first bundled model if that one has the same."""
+    path, theirs = target / f"{FILE_STEM}.safetensors", first / f"{FILE_STEM}.safetensors"
+    if target == first or not theirs.exists():
+        return
+    own, shared = load_file(path), load_file(theirs)
+    names = words_in(path)
+    if not all(name in shared and torch.equal(own[name], shared[name]) for name in names):
+        return
+    save_file({name: tensor for name, tensor in own.items() if name not in names}, path)
+    config = {**read_json(target / "config.json"), WORDS_OF: first.name}
+    write_json(target / "config.json", config)
 
 
 def _load(name: str, source: Path, texts: Path | None) -> BiEncoder | CrossEncoder:

@@ -20,6 +20,7 @@ from munjang.nn.prepacked import prepack_exact
 FORMAT = "munjang-int8"  # as `save` calls it
 FILE_STEM = "munjang_int8"  # never model.safetensors: sentence-transformers would take whole numbers for weights
 PART_SUFFIXES = (SCALE_SUFFIX, EQUAL_SUFFIX) = (".scale", ".equal")  # of the tensors beside a weight
+WORDS_OF = "munjang_words_of"  # key of config.json: the model of the package that has the same table of words
 CPU_DTYPE = "munjang_cpu_dtype"  # key of config.json: what such a folder is computed in on a CPU that can, if not asked
 
 

@@ -10,7 +10,8 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from munjang.checkpoint.compact import CPU_DTYPE, FILE_STEM, PART_SUFFIXES, restore
+from munjang.checkpoint.bundled import BUNDLED, folder_of
+from munjang.checkpoint.compact import CPU_DTYPE, FILE_STEM, PART_SUFFIXES, WORDS_OF, restore
 from munjang.errors import CheckpointError
 from munjang.text.bounds import read_file
 
@@ -97,6 +98,8 @@ class Weights(Mapping[str, Tensor]):
         self.path_of: dict[str, Path] = {}
         self.loaded: dict[str, Tensor] = {}
         self.is_compact = is_compact(folder)
+        if self.is_compact:
+            self.path_of |= shared_words(folder)
         for path in weight_files(folder):
             if path.suffix == ".safetensors":
                 self.path_of |= dict.fromkeys(_safetensors_names(path), path)
@@ -127,6 +130,22 @@ class Weights(Mapping[str, Tensor]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+
+def shared_words(folder: Path) -> dict[str, Path]:
+    """Return where the table of words of a compact folder is, by tensor, if it leaves it to a model of the package."""
+    name = read_json_if(folder / "config.json").get(WORDS_OF)
+    if name is None:
+        return {}
+    if name not in BUNDLED:
+        allowed = ", ".join(BUNDLED)
+        raise CheckpointError(f"{folder / 'config.json'}: {WORDS_OF} should be one of {allowed}, not {name!r:.60}.")
+    return {tensor: path for path in weight_files(folder_of(name)) for tensor in words_in(path)}
+
+
+def words_in(path: Path) -> list[str]:
+    """Return the names of the tensors of a file that make up the table of words."""
+    return [name for name in _safetensors_names(path) if "word_embeddings" in name]
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:

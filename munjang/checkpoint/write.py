@@ -14,7 +14,7 @@ from tokenizers import Tokenizer as RustTokenizer
 from torch import Tensor, nn
 
 from munjang.checkpoint.atomic import write_folder
-from munjang.checkpoint.compact import CPU_DTYPE, FILE_STEM, FORMAT, squeeze
+from munjang.checkpoint.compact import CPU_DTYPE, FILE_STEM, FORMAT, WORDS_OF, squeeze
 from munjang.checkpoint.encoders import family_of, unfill
 from munjang.checkpoint.files import RANGES_FILE, Json, read_json
 from munjang.checkpoint.model import Model
@@ -44,6 +44,8 @@ NEW_PACKAGES = {
     **dict.fromkeys(("MultiVectorMask", "HierarchicalTokenPooling"), LATE_PACKAGE),
 }
 TOKENIZER_FILES = ("vocab.txt", "vocab.json", "merges.txt", "special_tokens_map.json", "added_tokens.json", "*.model")
+# Keys of config.json that are of the weights and the code that a model came with
+NOT_WRITTEN = ("torch_dtype", "auto_map", "quantization_config", WORDS_OF)
 SPECIAL_DEFAULTS = {
     "unk_token": "[UNK]",
     "sep_token": "[SEP]",
@@ -235,7 +237,7 @@ def write_texts(model: Model, folder: Path, config: Json, task: str | None = Non
     """Write all that stands beside the weights of a transformer: config.json, tokenizer, limits."""
     config = dict(config)
     own = () if model.is_compact else (CPU_DTYPE,)
-    for key in ("torch_dtype", "auto_map", "quantization_config", *own):  # of the weights and the code it came with
+    for key in (*NOT_WRITTEN, *own):
         config.pop(key, None)
     write_json(folder / "config.json", {**config, "dtype": dtype})
     write_tokenizer(model, folder)

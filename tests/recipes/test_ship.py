@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from munjang import BiEncoder, CrossEncoder
-from munjang.errors import InputError
+from munjang.errors import CheckpointError, InputError
 from munjang.nn.cpu import can_pack
 from recipes.card import DATA, STORIES, scores
 from recipes.ship import ship
@@ -59,6 +59,31 @@ def test_a_cross_encoder(make: Callable[..., Path], results: Path, unbundled: Pa
     scorer.save(tmp_path / "float")
     assert CrossEncoder.load(tmp_path / "float", "cpu").info()["dtype"] == "float32"
     assert "| Activation | Sigmoid |" in (target / "README.md").read_text(encoding="utf-8")
+
+
+def test_one_table_of_words_serves_both(make: Callable[..., Path], unbundled: Path, tmp_path: Path) -> None:
+    encoder = make("xlm-roberta")
+    CrossEncoder.create(encoder, device="cpu", dtype="float32").save(tmp_path / "cross")
+    alone = ship("ko-en-reranker", tmp_path / "cross", [], None, tmp_path / "alone")
+    ship("ko-en-small", encoder, [], None, unbundled)
+    target = ship("ko-en-reranker", tmp_path / "cross", [], None, unbundled)
+    sizes = [(folder / "munjang_int8.safetensors").stat().st_size for folder in (alone, target)]
+    table = BiEncoder.load(encoder).network.encoder.embeddings.word.weight  # type: ignore[union-attr]
+    assert sizes[0] - sizes[1] > table.numel()
+    pairs, scorer = [(TEXTS[0], TEXTS[1])], CrossEncoder.load(device="cpu", dtype="float32")
+    assert scorer.model.folder == target
+    assert scorer.predict(pairs) == CrossEncoder.load(alone, "cpu", "float32").predict(pairs)
+    scorer.save(tmp_path / "whole", format="munjang-int8")
+    (unbundled / "ko-en-small/munjang_int8.safetensors").unlink()
+    np.testing.assert_allclose(
+        CrossEncoder.load(tmp_path / "whole", "cpu", "float32").predict(pairs), scorer.predict(pairs), atol=1e-5
+    )
+    with pytest.raises(CheckpointError, match=r"'ko-en-small' is a model of the package, but .* holds no weights"):
+        CrossEncoder.load(target)
+    config = json.loads((target / "config.json").read_text())
+    (target / "config.json").write_text(json.dumps({**config, "munjang_words_of": "../../elsewhere"}))
+    with pytest.raises(CheckpointError, match="munjang_words_of should be one of ko-en-small, ko-en-reranker"):
+        CrossEncoder.load(target)
 
 
 def test_what_is_refused(make: Callable[..., Path], unbundled: Path, tmp_path: Path) -> None:
