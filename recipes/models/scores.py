@@ -33,6 +33,7 @@ def _retrieval(name: str) -> Measure:
 SETS: dict[str, Measure] = {
     **{name: _sts(name) for name in STS},
     "crossed-dev": lambda model, data: evaluate(model, crossed(data, "dev"), kind="sts"),
+    "klue-nli-dev": lambda model, data: evaluate(model, entailed(data), kind="pairs"),
     "korquad": _retrieval("korquad"),
     "cranfield": _retrieval("cranfield"),
     "mixed-dev": lambda model, data: evaluate(model, mixed(data), kind="retrieval"),
@@ -40,6 +41,13 @@ SETS: dict[str, Measure] = {
         model, file(data, "clustering/stackoverflow"), kind="clustering", max_rows=5000
     ),
 }
+
+
+def entailed(data: Path) -> list[tuple[str, str, int]]:
+    """Return premises with hypotheses that follow (1) or are contradicted (0), as MTEB takes KLUE-NLI."""
+    table = read_table(file(data, "nli/klue-nli-dev"), ("premise", "hypothesis", "label"))
+    rows = zip(table["premise"], table["hypothesis"], table["label"], strict=True)
+    return [(first, second, int(label == "entailment")) for first, second, label in rows if label != "neutral"]
 
 
 def mixed(data: Path, count: int = 500) -> Retrieval:

@@ -89,6 +89,7 @@ def _inference(folder: Path, made: Sentences) -> None:
         ("snli-train", english),
         ("mnli-train", english),
         ("klue-nli-train", korean),
+        ("klue-nli-dev", korean),
         ("xnli-ko-dev", korean),
     ):
         rows = [(say(row), say(made.near(row)), label) for row in made.take(20) for label in LABELS]

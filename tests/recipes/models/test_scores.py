@@ -15,7 +15,7 @@ from tests.recipes.models import small_data
 def test_models_side_by_side(make: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data, out = small_data.write(tmp_path / "data"), tmp_path / "scores.json"
     models = [str(make("bert", seed=seed)) for seed in (1, 2)]
-    sets = ["korsts-test", "sick-dev", "crossed-dev", "cranfield", "mixed-dev", "stackoverflow"]
+    sets = ["korsts-test", "sick-dev", "crossed-dev", "klue-nli-dev", "cranfield", "mixed-dev", "stackoverflow"]
     scores.measure(models[:1], sets, data, out, "float32")
     assert len(capsys.readouterr().out.splitlines()) == len(sets)
     found = scores.measure(models, sets, data, out, "float32")
@@ -27,6 +27,14 @@ def test_models_side_by_side(make: Callable[..., Path], tmp_path: Path, capsys: 
     assert reports["korsts-test"]["metrics"] == pytest.approx(alone.metrics)
     low, high = reports["korsts-test"]["interval"]
     assert low <= alone.score <= high
+
+
+def test_neutral_pairs_are_left_out(tmp_path: Path) -> None:
+    folder = tmp_path / "nli"
+    folder.mkdir()
+    rows = ["가\t나\tentailment", "가\t다\tneutral", "라\t마\tcontradiction"]
+    (folder / "klue-nli-dev.tsv").write_text("\n".join(["premise\thypothesis\tlabel", *rows]), encoding="utf-8")
+    assert scores.entailed(tmp_path) == [("가", "나", 1), ("라", "마", 0)]
 
 
 def test_translations_hide_among_distractors(tmp_path: Path) -> None:
