@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 NEEDED = ("pyproject.toml", "README.md", "LICENSE")
 SHIPPED = ("py.typed", "models/**/*", "server/page/*", "pages/*.*", "tasks/**/*.js", "scale/*.json")
-pytestmark = pytest.mark.slow  # packs 72 MB, makes an environment, loads two models: half a minute
+pytestmark = pytest.mark.slow  # packs 56 MB, makes an environment, loads two models: half a minute
 
 
 def run(*command: str | Path, **options: object) -> str:

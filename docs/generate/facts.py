@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from docs.generate import gpu
 from docs.generate.part import Fact
 from docs.generate.scores import headline
 from munjang.cli import VERBS
@@ -48,6 +49,15 @@ FACTS = (
         "passages of the demo",
         {"README.ko.md": r"짧은 글 (\d+)개", "CHANGELOG.md": r"corpus of (\d+) passages"},
         demo_passages,
+    ),
+    Fact(
+        "speed on a GPU",
+        {
+            "README.md": r"encodes ([\d,]+) sentences a second .*?: (\d+) times .*?Training is ([\d.]+) times",
+            "README.ko.md": r"초당 ([\d,]+)문장.*?설정보다 (\d+)배 .*?학습은 ([\d.]+)배",
+            "CHANGELOG.md": r"H200 ([\d,]+) sentences a second .*?, (\d+) times (?s:.*?)H200 ([\d.]+) times",
+        },
+        gpu.headline,
     ),
     Fact(
         "scores of the bundled encoder",
