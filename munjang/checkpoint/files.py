@@ -137,7 +137,7 @@ def shared_words(folder: Path) -> dict[str, Path]:
     name = read_json_if(folder / "config.json").get(WORDS_OF)
     if name is None:
         return {}
-    if name not in BUNDLED:
+    if not isinstance(name, str) or name not in BUNDLED:
         allowed = ", ".join(BUNDLED)
         raise CheckpointError(f"{folder / 'config.json'}: {WORDS_OF} should be one of {allowed}, not {name!r:.60}.")
     return {tensor: path for path in weight_files(folder_of(name)) for tensor in words_in(path)}

@@ -81,9 +81,10 @@ def test_one_table_of_words_serves_both(make: Callable[..., Path], unbundled: Pa
     with pytest.raises(CheckpointError, match=r"'ko-en-small' is a model of the package, but .* holds no weights"):
         CrossEncoder.load(target)
     config = json.loads((target / "config.json").read_text())
-    (target / "config.json").write_text(json.dumps({**config, "munjang_words_of": "../../elsewhere"}))
-    with pytest.raises(CheckpointError, match="munjang_words_of should be one of ko-en-small, ko-en-reranker"):
-        CrossEncoder.load(target)
+    for other in ("../../elsewhere", ["ko-en-small"], {}, 1):
+        (target / "config.json").write_text(json.dumps({**config, "munjang_words_of": other}))
+        with pytest.raises(CheckpointError, match="munjang_words_of should be one of ko-en-small, ko-en-reranker"):
+            CrossEncoder.load(target)
 
 
 def test_what_is_refused(make: Callable[..., Path], unbundled: Path, tmp_path: Path) -> None:
