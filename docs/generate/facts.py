@@ -54,7 +54,7 @@ FACTS = (
         "speed on a GPU",
         {
             "README.md": r"encodes ([\d,]+) sentences a second .*?: (\d+) times .*?Training is ([\d.]+) times",
-            "README.ko.md": r"초당 ([\d,]+)문장.*?설정보다 (\d+)배 .*?학습은 ([\d.]+)배",
+            "README.ko.md": r"초당 ([\d,]+)문장.*?설정보다 (\d+)배.*?학습은 ([\d.]+)배",
             "CHANGELOG.md": r"H200 ([\d,]+) sentences a second .*?, (\d+) times (?s:.*?)H200 ([\d.]+) times",
         },
         gpu.headline,
