@@ -1,9 +1,10 @@
 """Make both bundled models in four stages: gather lists, train a teacher, the re-ranker, the encoder.
 
-    python -u -m recipes.models DATA WORK [--stages lists teacher reranker encoder] [--start ko-en-small]
+    python -u -m recipes.models DATA WORK [--seed 5] [--start ko-en-small]
 
-DATA is the data folder (docs/recipe.md says what is in it). WORK keeps what each stage made, so that a stopped run goes
-on with the next stage: WORK/pairs, lists, scores, and the model folders WORK/reranker and WORK/encoder.
+DATA is the data folder (docs/recipe.md says what is in it). WORK keeps what each stage made (WORK/pairs, lists, scores,
+and the model folders WORK/reranker and WORK/encoder) and run.json: options, seconds, and the sha256 of every table. The
+same command goes on with the stage that a stopped run was in; --stages runs some of them again.
 """
 
 import argparse
@@ -12,14 +13,17 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from benchmarks.models import minilm
 from munjang import BiEncoder, CrossEncoder, evaluate
+from munjang.checkpoint.modules import write_json
 from recipes.models.balance import CONFIG as BALANCE
 from recipes.models.balance import balance, measure_lean
 from recipes.models.encoder import CONFIG as ENCODER
-from recipes.models.encoder import begun, blend, learn_encoder
+from recipes.models.encoder import blend, learn_encoder, levelled, mixed_texts
 from recipes.models.lists import mine
 from recipes.models.measure import measure_all
 from recipes.models.nli import CONFIG as NLI_CONFIG
@@ -27,7 +31,6 @@ from recipes.models.nli import measure_nli, new_nli, nli_data
 from recipes.models.pairs import LAST, collect
 from recipes.models.reranker import CONFIG, NUM_LAYERS, fit, learn, teach
 from recipes.models.scores import SETS
-from recipes.models.translated import translate
 
 
 def _lists(options: argparse.Namespace) -> None:
@@ -54,8 +57,9 @@ def _reranker(options: argparse.Namespace) -> None:
 def _encoder(options: argparse.Namespace) -> None:
     """Train the encoder, and measure it on the dev sets alone."""
     start, config = _start(options, "float32"), replace(ENCODER, max_steps=options.encoder_updates, seed=options.seed)
-    trained = learn_encoder(start, _named(options), _guide(options), options.work, config, options.middle)
-    begin = begun(start, options.work, options.middle)
+    begin, middle = levelled(start, mixed_texts(options.work))
+    print(f"a cosine of {middle:.3f} becomes 0", flush=True)
+    trained = learn_encoder(start, begin, middle, _named(options), _guide(options), options.work, config)
     blend(begin, trained, options.share).save(options.work / "encoder")
     encoder = BiEncoder.load(options.work / "encoder", options.device)
     reports = {name: SETS[name](encoder, options.data) for name in DEV}
@@ -64,15 +68,6 @@ def _encoder(options: argparse.Namespace) -> None:
         print(f"{name:24} {report.main} {100 * report.score:.2f}", flush=True)
     found = {name: report.to_json() for name, report in reports.items()}
     (options.work / "encoder-dev.json").write_text(json.dumps(found, default=str) + "\n", encoding="utf-8")
-
-
-def _final(options: argparse.Namespace) -> None:
-    """Measure on the sets that nothing was chosen on, once, for the model that is to be shipped."""
-    folders = [options.data / "retrieval" / name for name in FINAL_SETS]
-    if "pubmedqa" in FINAL_SETS:
-        translate(options.data / "retrieval/pubmedqa", ASKED_ACROSS, options.work / "final" / ASKED_ACROSS)
-        folders.append(options.work / "final" / ASKED_ACROSS)
-    measure_all(_named(options), _start(options), folders, options.work / f"{options.name}-final.json")
 
 
 def _nli(options: argparse.Namespace) -> None:
@@ -84,16 +79,14 @@ def _nli(options: argparse.Namespace) -> None:
 
 
 DEV = ("stsb-dev", "korsts-dev", "sick-dev", "crossed-dev", "mixed-dev")
-ASKED_ACROSS = "pubmedqa-ko-en"  # 60 questions of PubMedQA in Korean
-FINAL_SETS = ("korquad", "cranfield", "cacm", "pubmedqa", "korean-pages")
 STAGES: dict[str, Callable[[argparse.Namespace], None]] = {
     "lists": _lists,
     "teacher": _teacher,
     "reranker": _reranker,
     "encoder": _encoder,
-    "final": _final,
     "nli": _nli,
 }
+MADE = ("lists", "teacher", "reranker", "encoder")  # by default
 
 
 def _start(options: argparse.Namespace, dtype: str | None = None) -> BiEncoder:
@@ -123,14 +116,32 @@ def _named(options: argparse.Namespace) -> CrossEncoder:
 
 def _hashes(folder: Path) -> dict[str, str]:
     """Return the sha256 of the tables that a run began with."""
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.glob("pairs/*"))}
+    tables = [*sorted(folder.glob("pairs/*")), folder / "decisions.tsv", folder / LAST]
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in tables}
+
+
+def _begin(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the record of this run, or of one that was stopped, which has to have the same options."""
+    chosen = {key: str(value) for key, value in vars(options).items() if key not in ("data", "work", "stages")}
+    path = options.work / "run.json"
+    if not path.exists():
+        return {"options": chosen, "seconds": {}, "began": {}}
+    record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    others = {key for key, value in chosen.items() if record["options"].get(key) != value}
+    if others:
+        raise SystemExit(
+            f"{path} is of a run with another {', '.join(sorted(others))}: give its options, or another WORK."
+        )
+    return record
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
     parser.add_argument("work", type=Path)
-    parser.add_argument("--stages", nargs="+", choices=list(STAGES), default=list(STAGES)[:4])
+    parser.add_argument(
+        "--stages", nargs="+", choices=list(STAGES), help=f"default: {' '.join(MADE)}, as far as they are not done"
+    )
     parser.add_argument("--start", default="ko-en-small", help="the encoder")
     parser.add_argument("--guide", type=Path, help="an English encoder (default: all-MiniLM-L6-v2 from its package)")
     parser.add_argument("--device", help="default: the best there is")
@@ -139,27 +150,22 @@ def main() -> None:
     parser.add_argument("--updates", type=int, default=3700)
     parser.add_argument("--rate", type=float, default=2e-4)
     parser.add_argument("--balance-updates", type=int, help="default: one epoch")
-    parser.add_argument("--encoder-updates", type=int, default=400)
+    parser.add_argument("--encoder-updates", type=int, default=600)
     parser.add_argument("--share", type=float, default=0.5, help="of the way from the start to the trained encoder")
-    parser.add_argument("--middle", type=float, default=0.0, help="the start's cosine that becomes 0; above 0 centres")
     parser.add_argument("--nli-updates", type=int, default=600)
     parser.add_argument("--name", default="reranker")
     parser.add_argument("--seed", type=int, default=5)
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
-    seconds = {}
-    for name in options.stages:
+    record = _begin(options)
+    for name in options.stages or [each for each in MADE if each not in record["seconds"]]:
+        record["began"][name] = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S}Z"
         started = time.monotonic()
         STAGES[name](options)
-        seconds[name] = round(time.monotonic() - started)
-        print(f"{name}: {seconds[name]} s", flush=True)
-        record = {
-            "options": {key: str(value) for key, value in vars(options).items()},
-            "seconds": seconds,
-            "pairs": _hashes(options.work),
-        }
-        path = options.work / f"run-{'-'.join(options.stages)}.json"
-        path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        record["seconds"][name] = round(time.monotonic() - started)
+        record["tables"] = _hashes(options.work)
+        print(f"{name}: {record['seconds'][name]} s", flush=True)
+        write_json(options.work / "run.json", record)
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ def measure_all(
     """Print a line for each set, and write the figures of each query."""
     record = {}
     for folder in folders:
-        record[folder.name] = found = measure(model, encoder, read_retrieval(folder), window)
+        record[folder.name] = found = measure_reranking(model, encoder, read_retrieval(folder), window)
         means = {weight: 100 * float(np.mean(values)) for weight, values in found["ndcg@10"].items()}
         print(f"{folder.name:12} " + "  ".join(f"{weight}: {value:.2f}" for weight, value in means.items()), flush=True)
     if out is not None:
@@ -41,7 +41,7 @@ def measure_all(
         print(f"mean at {weight}: {100 * mean:.2f}", flush=True)
 
 
-def measure(model: CrossEncoder, encoder: BiEncoder, data: Retrieval, window: int = WINDOW) -> Figures:
+def measure_reranking(model: CrossEncoder, encoder: BiEncoder, data: Retrieval, window: int = WINDOW) -> Figures:
     """Return nDCG@10 and MRR@10 of every query by the re-ranker's weight; 0 tokens: texts count whole."""
     documents, queries = list(data.corpus), list(data.queries)
     vectors = [

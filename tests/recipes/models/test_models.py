@@ -169,7 +169,6 @@ def test_from_the_data_to_the_figures(
 ) -> None:
     pytest.importorskip("kiwipiepy")
     monkeypatch.setattr(pairs, "is_held", lambda query: sum(query.encode()) % 4 == 0)
-    monkeypatch.setattr(command, "FINAL_SETS", ("korquad", "cranfield"))
     for module in (command, reranker):
         monkeypatch.setattr(module, "CONFIG", replace(reranker.CONFIG, max_length=64))
     monkeypatch.setattr(command, "BALANCE", replace(balance.CONFIG, max_length=64, batch_size=8))
@@ -177,7 +176,7 @@ def test_from_the_data_to_the_figures(
     monkeypatch.setattr(balance, "NUM_HELD", 4)
     start, work = make("xlm-roberta"), tmp_path / "work"
     options = ["--start", str(start), "--device", "cpu", "--teacher-updates", "2", "--updates", "2"]
-    options += ["--balance-updates", "2", "--encoder-updates", "2", "--nli-updates", "3", "--middle", "0.5"]
+    options += ["--balance-updates", "2", "--encoder-updates", "2", "--nli-updates", "3"]
     monkeypatch.setattr(sys, "argv", ["models", str(data), str(work), *options, "--stages", *command.STAGES])
     command.main()
     scorer = CrossEncoder.load(work / "reranker", "cpu")
@@ -187,10 +186,14 @@ def test_from_the_data_to_the_figures(
     tables = [each.encoder.own.embeddings.word.weight for each in words if each.encoder.own is not None]
     assert all(each.equal(tables[0]) for each in tables)
     assert {"korsts-dev", "crossed-dev"} < set(json.loads((work / "encoder-dev.json").read_text()))
-    figures = json.loads((work / "reranker-final.json").read_text())
-    assert set(figures) == {"korquad", "cranfield"}
-    assert len(figures["cranfield"]["ndcg@10"]["0.5"]) == 30
-    record = json.loads((work / f"run-{'-'.join(command.STAGES)}.json").read_text())
+    record = json.loads((work / "run.json").read_text())
     assert set(record["seconds"]) == set(command.STAGES)
     trained = [name for name, source in pairs.SOURCES.items() if source.trains]
-    assert set(record["pairs"]) == {f"{name}.tsv" for name in (*trained, *pairs.UNITS)}
+    assert set(record["tables"]) == {f"{name}.tsv" for name in (*trained, *pairs.UNITS, "decisions", "sentences")}
+    written = (work / "encoder/model.safetensors").stat().st_mtime_ns
+    monkeypatch.setattr(sys, "argv", ["models", str(data), str(work), *options])
+    command.main()
+    assert (work / "encoder/model.safetensors").stat().st_mtime_ns == written, "nothing is left to do"
+    monkeypatch.setattr(sys, "argv", ["models", str(data), str(work), *options, "--seed", "6"])
+    with pytest.raises(SystemExit, match="another seed"):
+        command.main()

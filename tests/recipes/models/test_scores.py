@@ -1,6 +1,7 @@
 """Encoders side by side: the same figures as `evaluate`, with intervals, and nothing is measured twice."""
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,13 +21,40 @@ def test_models_side_by_side(make: Callable[..., Path], tmp_path: Path, capsys: 
     assert len(capsys.readouterr().out.splitlines()) == len(sets)
     found = scores.measure(models, sets, data, out, "float32")
     assert len(capsys.readouterr().out.splitlines()) == len(sets), "the first model is not measured again"
-    assert json.loads(out.read_text()).keys() == found.keys()
-    (first, reports), _ = found.items()
+    assert json.loads(out.read_text()) == found
+    (first, reports), _ = found["models"].items()
     assert first == f"{Path(models[0]).name}, float32"
     alone = evaluate(BiEncoder.load(models[0], "cpu"), file(data, "sts/korsts-test"), kind="sts")
-    assert reports["korsts-test"]["metrics"] == pytest.approx(alone.metrics)
+    assert reports["korsts-test"]["spearman_cosine"] == pytest.approx(100 * alone.score, abs=0.01)
     low, high = reports["korsts-test"]["interval"]
-    assert low <= alone.score <= high
+    assert low <= 100 * alone.score <= high
+
+
+def test_one_command_for_both_tables(
+    make: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, out = small_data.write(tmp_path / "data"), tmp_path / "scores.json"
+    encoder, scorer = tmp_path / "encoder", make("bert", kind="cross", num_labels=1)
+    calibrated = BiEncoder.load(make("bert"), "cpu")
+    calibrated.calibrate(["A cat sleeps.", "Prices rose again.", "It rains."])
+    calibrated.save(encoder)
+    arguments = [str(data), str(out), str(encoder), "--sets", "cranfield", "--reranker", str(scorer)]
+    monkeypatch.setattr(sys, "argv", ["scores", *arguments])
+    scores.main()
+    record = json.loads(out.read_text())
+    assert list(record["models"]) == [f"{encoder.name}, float32"]
+    by_weight = record["sets"]["cranfield"]["ndcg@10"]
+    assert by_weight["0.0"][0] == pytest.approx(record["models"][f"{encoder.name}, float32"]["cranfield"]["ndcg@10"])
+    assert by_weight["0.0"][3:] == [0, 0, 0]
+    assert all(by_weight[weight][3] == pytest.approx(by_weight[weight][0] - by_weight["0.0"][0], abs=0.02)
+               for weight in by_weight)  # fmt: skip
+    assert set(record["components"]["stsb-test"]) >= {"int8", "one bit"}
+    assert set(record["unrelated"]) == {"Korean", "English", "across"}
+    stale = record | {"weights": {"ko-en-small": "others"}, "models": record["models"] | {"ko-en-small, int8": {}}}
+    out.write_text(json.dumps(stale))
+    kept = scores.begin(out)
+    assert kept["sets"] == {}, "what other weights reached is measured again"
+    assert list(kept["models"]) == [f"{encoder.name}, float32"]
 
 
 def test_neutral_pairs_are_left_out(tmp_path: Path) -> None:
