@@ -24,9 +24,11 @@ from munjang.errors import InputError, TruncationWarning
 from munjang.model import PROMPT_NAMES, PathLike, TextEncoder
 from munjang.nn import pooling as pooling_modes
 from munjang.nn.base import VectorNetwork
+from munjang.nn.network import SentenceNetwork
 from munjang.text.inputs import as_texts, has_texts, is_stream, pick_prompt
 from munjang.types import Array, Floats, TokenIds
 from munjang.vectors import precision as precisions
+from munjang.vectors.level import level
 from munjang.vectors.similarity import PAIRWISE, SIMILARITIES, check_vectors
 
 DOCUMENT_PROMPTS = PROMPT_NAMES["document"]
@@ -265,6 +267,37 @@ class BiEncoder(TextEncoder):
         """
         self.ranges = precisions.measure(self.encode(as_texts(texts), truncate_dim=self.width), one_range)
         return self.ranges
+
+    def level(self, texts: Iterable[str]) -> float:
+        """Take away what the vectors of all texts have in common, so that unrelated texts have a cosine near 0.
+
+        `texts`: a few thousand typical ones. A dense layer is added behind the pooling, which `save` keeps and
+        sentence-transformers reads. A cosine of 1 stays 1, and the order of cosines hardly changes. Vectors and int8
+        ranges made before belong to another model.
+
+        Returns the cosine that becomes 0; 0 if they have nothing in common and the model stays as it was.
+
+        Raises InputError for fewer texts than dimensions, and for models that don't compare by the cosine.
+
+        >>> model = BiEncoder.load()
+        >>> middle = model.level(f"{word} number {at}" for at in range(200) for word in ("river", "학교"))
+        >>> 0 < middle < 1
+        True
+        """
+        network, replicas = self.network, self._engine.replicas
+        if not isinstance(network, SentenceNetwork) or self.similarity_name != "cosine":
+            raise InputError(
+                "Only a model that runs in torch and compares by the cosine can be levelled; this is a "
+                f"{type(network).__name__} with similarity {self.similarity_name!r}."
+            )
+        if replicas is not None and replicas.others:
+            raise InputError("Level a model on one device, save it, and load it on several.")
+        distinct = list(dict.fromkeys(as_texts(texts)))
+        projection_DD, middle = level(self.encode(distinct, truncate_dim=self.width))
+        if middle:
+            network.add_projection(torch.from_numpy(projection_DD))
+            self._restart()
+        return middle
 
     @property
     def ranges(self) -> Floats | None:

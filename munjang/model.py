@@ -139,6 +139,12 @@ class LoadedModel:
         self._engine.wider = None
         self._options = None  # what is on disk there is another model now
 
+    def _restart(self) -> None:
+        """Compute with the network as it is now."""
+        executor = Executor(self.network, self.device, self._engine.executor.threads)
+        self._engine = Engine(self.network, self.tokenizer, executor)
+        self._forget()
+
     def save(self, folder: PathLike, format: str | None = None) -> None:
         """Write a folder that sentence-transformers loads too.
 

@@ -19,7 +19,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from munjang import BiEncoder, CrossEncoder
-from munjang.checkpoint.bundled import BUNDLED, FOLDER
+from munjang.checkpoint.bundled import BUNDLED, FOLDER, folder_of, is_there
 from munjang.checkpoint.compact import CPU_DTYPE, FILE_STEM, WORDS_OF
 from munjang.checkpoint.files import read_json, words_in
 from munjang.checkpoint.model import RERANK_WEIGHT
@@ -66,7 +66,7 @@ def ship(
     model.model.config = {**model.model.config, CPU_DTYPE: dtype or CPU_DTYPES[BUNDLED[name].kind]}
     if not is_there:
         model.save(target, format="munjang-int8")
-        share_words(target, models / next(iter(BUNDLED)))
+        share_words(target)
     facts = {title: _shown(model.info()[key]) for key, title in SHOWN.items() if key in model.info()}
     (target / "NOTICE").write_text(notice(name), encoding="utf-8")
     (target / "README.md").write_text(card(name, facts, size(target) / 1e6, found), encoding="utf-8")
@@ -79,17 +79,18 @@ def ship(
     return target
 
 
-def share_words(target: Path, first: Path) -> None:
-    """Leave the table of words to the first bundled model if that one has the same."""
-    path, theirs = target / f"{FILE_STEM}.safetensors", first / f"{FILE_STEM}.safetensors"
-    if target == first or not theirs.exists():
+def share_words(target: Path) -> None:
+    """Leave the table of words to the first model of the package if that one has the same."""
+    name = next(iter(BUNDLED))
+    path = target / f"{FILE_STEM}.safetensors"
+    if target.name == name or not is_there(name):
         return
-    own, shared = load_file(path), load_file(theirs)
+    own, shared = load_file(path), load_file(folder_of(name) / path.name)
     names = words_in(path)
     if not all(name in shared and torch.equal(own[name], shared[name]) for name in names):
         return
     save_file({name: tensor for name, tensor in own.items() if name not in names}, path)
-    config = {**read_json(target / "config.json"), WORDS_OF: first.name}
+    config = {**read_json(target / "config.json"), WORDS_OF: name}
     write_json(target / "config.json", config)
 
 

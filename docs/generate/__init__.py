@@ -32,6 +32,7 @@ PARTS: tuple[Block | Fact, ...] = (
     Block("scores", ("munjang/models/ko-en-reranker/README.md",), scores.reranker_card, **CARD),
     Block("scores", ("docs/models.md",), scores.encoder_table),
     Block("components", ("docs/models.md",), scores.components_table),
+    Block("levelled", ("docs/guides/export.md",), scores.levelled_table),
     Block("re-ranking", ("docs/models.md",), scores.reranker_card),
     Block("few", READMES, speed.few),
     Block("speed", ("docs/speed.md", "docs/speed.ko.md"), speed.table),

@@ -9,7 +9,7 @@ from typing import Any
 from docs.generate.part import Stale
 from recipes.card import scores
 
-RECORD = "benchmarks/results/2026-11-19-second-edition-scores.json"
+RECORD = "benchmarks/results/2026-11-20-scores.json"
 PROMPTS = "benchmarks/results/2026-11-16-ko-en-last.json"  # multilingual-e5-small with its prompts
 WEIGHTS = "munjang/models/{}/munjang_int8.safetensors"
 MODELS = {  # in the record: in the tables
@@ -20,6 +20,14 @@ MODELS = {  # in the record: in the tables
     "mpnet-base, int8": "all-mpnet-base-v2 (109M)",
 }
 OURS = next(iter(MODELS))
+LEVELLED = "benchmarks/results/2026-11-20-levelled.json"  # each model before and after --level
+LEVELLED_SETS = {
+    "stsb-dev": "STSb dev",
+    "korsts-dev": "KorSTS dev",
+    "sick-dev": "SICK-R dev",
+    "crossed-dev": "crossed dev",
+    "stackoverflow": "StackOverflow",
+}
 # Rows of docs/models.md: set, metric, title, the floor that we set before the training.
 ROWS = (
     ("korsts-test", "spearman_cosine", "KorSTS test", "83"),
@@ -42,7 +50,7 @@ ROWS = (
         "",
     ),
 )
-RERANKING = "benchmarks/results/2026-11-19-second-edition-reranker.json"
+UNRELATED = "cosine of unrelated sentences: Korean / English / one of each"
 RERANKED = {
     "korquad": "KorQuAD",
     "korean-pages": "long Korean pages",
@@ -51,7 +59,6 @@ RERANKED = {
     "pubmedqa": "PubMedQA",
     "pubmedqa-ko-en": "PubMedQA, 60 questions in Korean",
 }
-COMPONENTS = "fewer components, dtype int8"
 SHARES = {  # weight of the re-ranker in the record: in the tables
     "0.0": "`ko-en-small` alone",
     "0.5": "**both by half**",
@@ -59,16 +66,15 @@ SHARES = {  # weight of the re-ranker in the record: in the tables
 }
 
 
-def record(root: Path, name: str = RECORD) -> dict[str, Any]:
-    """Read a record; weights other than those that were measured are an error."""
-    found: dict[str, Any] = json.loads((root / name).read_text(encoding="utf-8"))
+def record(root: Path) -> dict[str, Any]:
+    """Read the record; weights other than those that were measured are an error."""
+    found: dict[str, Any] = json.loads((root / RECORD).read_text(encoding="utf-8"))
     for model, measured in found["weights"].items():
         path = root / WEIGHTS.format(model)
         if digest(path, path.stat().st_mtime_ns) != measured:
             raise Stale(
-                f"{name} was measured with other weights than {path.relative_to(root)}; measure these "
-                "(python -m recipes.models.scores, python -m recipes.models --stages final) and record the "
-                "scores with the sha256 of the file"
+                f"{RECORD} was measured with other weights than {path.relative_to(root)}; measure these "
+                "(python -m recipes.models.scores), which records the sha256 of the files"
             )
     return found
 
@@ -91,7 +97,27 @@ def encoder_table(root: Path, document: str) -> str:
     lines = [["set", *(title.replace("ko-en-small", "`ko-en-small`") for title in MODELS.values()), "our floor"]]
     for name, metric, title, floor in ROWS:
         lines.append([title, *(_with_interval(models[model].get(name), metric) for model in MODELS), floor])
+    means = [list(models[model]["unrelated"].values()) for model in MODELS]
+    lines.append([UNRELATED, *(" / ".join(f"{mean:.2f}" for mean in row) for row in means), ""])
     return rows_of(lines)
+
+
+def levelled_table(root: Path, document: str) -> str:
+    """Return what levelling does to scores and to cosines of unrelated sentences."""
+    models = json.loads((root / LEVELLED).read_text(encoding="utf-8"))["models"]
+    lines = [["", *LEVELLED_SETS.values(), UNRELATED]]
+    for key, found in models.items():
+        name, _, dtype = key.partition(", ")
+        before = models.get(f"{name.removesuffix('-level')}, {dtype}")
+        if not name.endswith("-level") or before is None:
+            continue
+        for title, row in ((TITLES[name.removesuffix("-level")], before), ("levelled", found)):
+            values = [f"{row[each][row[each]['main']]:.2f}" for each in LEVELLED_SETS]
+            lines.append([title, *values, " / ".join(f"{mean:.2f}" for mean in row["unrelated"].values())])
+    return rows_of(lines)
+
+
+TITLES = {"ko-en-small": "`ko-en-small`", "e5-small": "multilingual-e5-small", "minilm-l6": "all-MiniLM-L6-v2"}
 
 
 def _with_interval(found: dict[str, Any] | None, metric: str) -> str:
@@ -107,7 +133,8 @@ def encoder_card(root: Path, document: str) -> str:
     models = record(root)["models"]
     results = []
     for name, title in MODELS.items():
-        found = {each: {"main": row["main"], "score": row[row["main"]] / 100} for each, row in models[name].items()}
+        measured = {each: row for each, row in models[name].items() if each != "unrelated"}
+        found = {each: {"main": row["main"], "score": row[row["main"]] / 100} for each, row in measured.items()}
         results.append({"model": title, "reports": found})
     return scores("ko-en-small", results)
 
@@ -117,7 +144,7 @@ def reranker_card(root: Path, document: str) -> str:
     lines = [["set", "metric", *SHARES.values()]]
     for name, title in RERANKED.items():
         for metric in ("ndcg@10", "mrr@10"):
-            by_weight = record(root, RERANKING)["sets"][name][metric]
+            by_weight = record(root)["sets"][name][metric]
             cells = [_with_gain(by_weight[weight]) for weight in SHARES]
             lines.append([title, metric, *cells])
     return rows_of(lines)
@@ -131,7 +158,7 @@ def _with_gain(found: list[float]) -> str:
 
 def components_table(root: Path, document: str) -> str:
     """Return the scores of shorter and smaller vectors."""
-    found = record(root)[COMPONENTS]
+    found = record(root)["components"]
     heads = {"int8": "384 in int8", "one bit": "384 in one bit each"}
     lines = [["", *(heads.get(key, key) for key in found["stsb-test"])]]
     for name, title in (("stsb-test", "STSb test"), ("korsts-test", "KorSTS test")):

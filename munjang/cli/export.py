@@ -5,6 +5,7 @@ munjang export path/to/model --to onnx --dtype int8 -o path/to/export
 munjang export path/to/model --to munjang-int8 -o path/to/folder
 munjang export ko-en-small -o path/to/folder            in float32, as sentence-transformers loads it
 munjang export path/to/model -o path/to/folder --prune corpus.txt pairs.tsv.xz
+munjang export path/to/model -o path/to/folder --level texts.txt     unrelated texts get a cosine near 0
 """
 
 import shutil
@@ -26,6 +27,7 @@ if TYPE_CHECKING:  # torch stays out of --help
     from munjang.cross_encoder import CrossEncoder
 
 
+MAX_LEVEL_TEXTS = 50_000  # the first ones; more change nothing
 SUMMARY_KO = "ONNX나 sentence-transformers 폴더로 저장"
 
 
@@ -47,6 +49,12 @@ class Options:
     prune_columns: tuple[str, ...] = option("text columns of those files (default: recognized by name)", default=())
     keep: tuple[str, ...] = option("tokens to keep whether the texts use them or not", default=())
     min_count: int | None = option("keep tokens that occur at least this often (default: 1)", default=None)
+    level: tuple[str, ...] = option(
+        "take away what all vectors have in common, measured on typical texts of these files, so that cosines of "
+        "unrelated texts are near 0",
+        default=(),
+        metavar="TEXTS",
+    )
 
 
 def run(options: Options) -> int:
@@ -57,6 +65,8 @@ def run(options: Options) -> int:
 
     target = Path(options.output)
     model = _load(options)
+    if options.level:
+        _level(model, options.level)
     if to != "onnx":
         model.save(target, format=to)
         _copy_notices(model.model.folder, target)
@@ -68,6 +78,22 @@ def run(options: Options) -> int:
     agreement = export_onnx(model.model, target, options.dtype, activation)
     print(f"{target}: {_size(target)}; {agreement}, against torch in float32")
     return 0
+
+
+def _level(model: "BiEncoder | CrossEncoder", paths: tuple[str, ...]) -> None:
+    """Level a bi-encoder's vectors, and say what becomes of its cosines."""
+    from munjang.bi_encoder import BiEncoder
+
+    if not isinstance(model, BiEncoder):
+        raise InputError("--level is for a bi-encoder: a cross-encoder has no vectors.")
+    texts: dict[str, None] = {}  # in their order, none twice
+    for text in (text for path in paths for text in texts_of(path, ())):
+        texts[text] = None
+        if len(texts) == MAX_LEVEL_TEXTS:
+            break
+    middle = model.level(list(texts))
+    change = f"a cosine of {middle:.3f} becomes 0" if middle else "they have nothing in common, so nothing changes"
+    print(f"levelled on {len(texts):,} texts: {change}")
 
 
 def _copy_notices(source: Path, target: Path) -> None:

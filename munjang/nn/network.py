@@ -146,6 +146,13 @@ class SentenceNetwork(TailedNetwork):
             vectors_BD = module(vectors_BD)
         return vectors_BD
 
+    def add_projection(self, weight_DD: Tensor) -> None:
+        """Add a linear layer before the final Normalize, or at the end."""
+        layer = Dense(len(weight_DD), len(weight_DD), has_bias=False, activation=nn.Identity())
+        layer.linear.weight = nn.Parameter(weight_DD, requires_grad=False)
+        device = next(self.encoder.parameters()).device
+        self.tail.insert(len(self.tail) - int(self.is_unit), layer.to(device).eval())
+
     @property
     def num_inputs(self) -> int:
         return self.encoder.width * len(self.modes)

@@ -1,10 +1,11 @@
-"""Make both bundled models in four stages: gather lists, train a teacher, the re-ranker, the encoder.
+"""Make both bundled models in four stages: gather lists, train a teacher, the re-ranker, the encoder; and ship them.
 
     python -u -m recipes.models DATA WORK [--seed 5] [--start ko-en-small]
 
 DATA is the data folder (docs/recipe.md says what is in it). WORK keeps what each stage made (WORK/pairs, lists, scores,
-and the model folders WORK/reranker and WORK/encoder) and run.json: options, seconds, and the sha256 of every table. The
-same command goes on with the stage that a stopped run was in; --stages runs some of them again.
+the model folders WORK/reranker and WORK/encoder, and in 8 bits WORK/models) and run.json: options, seconds, and the
+sha256 of every table. The same command goes on with the stage that a stopped run was in; --stages runs some of them
+again.
 """
 
 import argparse
@@ -19,18 +20,20 @@ from typing import Any
 
 from benchmarks.models import minilm
 from munjang import BiEncoder, CrossEncoder, evaluate
+from munjang.checkpoint.bundled import BUNDLED
 from munjang.checkpoint.modules import write_json
 from recipes.models.balance import CONFIG as BALANCE
 from recipes.models.balance import balance, measure_lean
 from recipes.models.encoder import CONFIG as ENCODER
-from recipes.models.encoder import blend, learn_encoder, levelled, mixed_texts
+from recipes.models.encoder import blend, learn_encoder
 from recipes.models.lists import mine
 from recipes.models.measure import measure_all
 from recipes.models.nli import CONFIG as NLI_CONFIG
 from recipes.models.nli import measure_nli, new_nli, nli_data
-from recipes.models.pairs import LAST, collect
+from recipes.models.pairs import LAST, collect, typical
 from recipes.models.reranker import CONFIG, NUM_LAYERS, fit, learn, teach
 from recipes.models.scores import SETS
+from recipes.ship import ship
 
 
 def _lists(options: argparse.Namespace) -> None:
@@ -57,10 +60,8 @@ def _reranker(options: argparse.Namespace) -> None:
 def _encoder(options: argparse.Namespace) -> None:
     """Train the encoder, and measure it on the dev sets alone."""
     start, config = _start(options, "float32"), replace(ENCODER, max_steps=options.encoder_updates, seed=options.seed)
-    begin, middle = levelled(start, mixed_texts(options.work))
-    print(f"a cosine of {middle:.3f} becomes 0", flush=True)
-    trained = learn_encoder(start, begin, middle, _named(options), _guide(options), options.work, config)
-    blend(begin, trained, options.share).save(options.work / "encoder")
+    trained = learn_encoder(start, _named(options), _guide(options), options.work, config)
+    blend(start, trained, options.share).save(options.work / "encoder")
     encoder = BiEncoder.load(options.work / "encoder", options.device)
     reports = {name: SETS[name](encoder, options.data) for name in DEV}
     reports |= {each.name: evaluate(encoder, each, kind="retrieval") for each in _dev_sets(options)}
@@ -68,6 +69,14 @@ def _encoder(options: argparse.Namespace) -> None:
         print(f"{name:24} {report.main} {100 * report.score:.2f}", flush=True)
     found = {name: report.to_json() for name, report in reports.items()}
     (options.work / "encoder-dev.json").write_text(json.dumps(found, default=str) + "\n", encoding="utf-8")
+
+
+def _ship(options: argparse.Namespace) -> None:
+    """Write both models as the package brings them."""
+    texts, models = options.work / "typical.txt", options.work / "models"
+    texts.write_text("\n".join(typical(options.work)) + "\n", encoding="utf-8")
+    for name, folder in zip(BUNDLED, (options.work / "encoder", options.work / options.name), strict=True):
+        ship(name, folder, [], texts if BUNDLED[name].kind == "bi" else None, models)
 
 
 def _nli(options: argparse.Namespace) -> None:
@@ -84,9 +93,10 @@ STAGES: dict[str, Callable[[argparse.Namespace], None]] = {
     "teacher": _teacher,
     "reranker": _reranker,
     "encoder": _encoder,
+    "ship": _ship,
     "nli": _nli,
 }
-MADE = ("lists", "teacher", "reranker", "encoder")  # by default
+MADE = ("lists", "teacher", "reranker", "encoder", "ship")  # by default
 
 
 def _start(options: argparse.Namespace, dtype: str | None = None) -> BiEncoder:
@@ -150,7 +160,7 @@ def main() -> None:
     parser.add_argument("--updates", type=int, default=3700)
     parser.add_argument("--rate", type=float, default=2e-4)
     parser.add_argument("--balance-updates", type=int, help="default: one epoch")
-    parser.add_argument("--encoder-updates", type=int, default=600)
+    parser.add_argument("--encoder-updates", type=int, default=400)
     parser.add_argument("--share", type=float, default=0.5, help="of the way from the start to the trained encoder")
     parser.add_argument("--nli-updates", type=int, default=600)
     parser.add_argument("--name", default="reranker")

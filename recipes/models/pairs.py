@@ -35,6 +35,7 @@ NUM_DEV = 200  # questions of a source, at most
 MAX_DEV_CORPUS = 5000
 MAX_DECISIONS, MAX_DECISION = 30_000, 700  # rows, characters
 MAX_SENTENCES = 20_000  # pairs of a source
+MAX_TYPICAL_SENTENCES, MAX_TYPICAL_OF_A_COLUMN = 12_000, 200
 LAST = "sentences.tsv"  # what `collect` writes at its end
 SCORED, INFERRED = ("stsb", "korsts", "klue-sts"), ("snli", "mnli", "klue-nli")
 SEED = 29
@@ -206,6 +207,23 @@ def sentences(data: Path) -> Examples:
     pairs = [pair for each in kept for pair in list(zip(*each.texts, strict=True))[:MAX_SENTENCES] if all(pair)]
     random.Random(SEED).shuffle(pairs)
     return Examples("sentences", tuple(map(list, zip(*pairs, strict=True))), ("first", "second"))
+
+
+def typical(work: Path) -> list[str]:
+    """Return texts of all tables, sentences for the most part, as the shipped encoder's rounding and ranges need."""
+    random_ = random.Random(SEED)
+    texts = _some(read_table(work / LAST, ("first",))["first"], MAX_TYPICAL_SENTENCES, random_)
+    for path in sorted((work / "pairs").glob("*.tsv*")):
+        columns = across.COLUMNS if across.is_across(path) else ("query", "passage")
+        for column in read_table(path, columns).values():
+            texts += [text[:MAX_DECISION] for text in _some(column, MAX_TYPICAL_OF_A_COLUMN, random_)]
+    random_.shuffle(texts)
+    return texts
+
+
+def _some(texts: list[str], count: int, random_: random.Random) -> list[str]:
+    distinct = list(dict.fromkeys(texts))
+    return random_.sample(distinct, min(count, len(distinct)))
 
 
 def is_held(query: str) -> bool:

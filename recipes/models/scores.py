@@ -2,8 +2,8 @@
 
     python -u -m recipes.models.scores DATA OUT.json MODEL [MODEL ...] [--reranker ko-en-reranker] [--dtype int8]
 
-OUT.json is the record that `make docs` makes the tables from: main metrics with 95 % intervals, the first model's
-shorter and smaller vectors and cosines of unrelated sentences, and what re-ranking its best texts gains. What OUT.json
+OUT.json is the record that `make docs` makes the tables from: metrics with 95 % intervals and cosines of unrelated
+sentences, the first model's shorter and smaller vectors, and what re-ranking its best texts gains. What OUT.json
 has already is not measured again, so that a stopped run resumes, unless the weights are others.
 """
 
@@ -92,15 +92,18 @@ def measure(models: list[str], sets: list[str], data: Path, out: Path, dtype: st
             reports[each] = _points(report)
             _write(record, out, model)
             print(f"{key:32} {each:14} {report.main} {100 * report.score:.2f}, {report.seconds:.0f} s", flush=True)
+        if "unrelated" not in reports:
+            reports["unrelated"] = unrelated(model, data)
+            _write(record, out, model)
+            print(f"{key:32} unrelated      {reports['unrelated']}", flush=True)
     return record
 
 
-def measure_first(encoder: BiEncoder, data: Path, out: Path) -> None:
-    """Write the first model's shorter and smaller vectors, and its cosines of unrelated sentences."""
+def measure_components(encoder: BiEncoder, data: Path, out: Path) -> None:
+    """Write the scores of shorter and smaller vectors."""
     record = begin(out)
     record["components"] = {name: components(encoder, data, name) for name in ("stsb-test", "korsts-test")}
-    record["unrelated"] = unrelated(encoder, data)
-    print(record["components"], record["unrelated"], flush=True)
+    print(record["components"], flush=True)
     _write(record, out, encoder)
 
 
@@ -146,12 +149,11 @@ def components(model: BiEncoder, data: Path, name: str) -> dict[str, float]:
 def unrelated(model: BiEncoder, data: Path) -> dict[str, float]:
     """Return the mean cosine of different sentences of STSb dev: Korean, English, and one of each."""
     table = read_table(file(data, "sts/stsb-en-ko-dev"), ("sentence1_en", "sentence1_ko"))
-    korean, english = (
-        model.encode(list(dict.fromkeys(table[f"sentence1_{language}"])), normalize=True, progress=False)
-        for language in ("ko", "en")
-    )
+    rows = dict(zip(table["sentence1_ko"], table["sentence1_en"], strict=True))  # each once, with its translation
+    korean, english = (model.encode(list(side), normalize=True, progress=False) for side in (rows, rows.values()))
+    different = ~np.eye(len(rows), dtype=bool)
     pairs = {"Korean": (korean, korean), "English": (english, english), "across": (korean, english)}
-    return {name: round(float((first @ second.T).mean()), 3) for name, (first, second) in pairs.items()}
+    return {name: round(float((one @ other.T)[different].mean()), 3) for name, (one, other) in pairs.items()}
 
 
 def _cosines(first_BD: Floats, second_BD: Floats) -> Floats:
@@ -201,7 +203,7 @@ def main() -> None:
     measure(options.models, options.sets, options.data, options.out, options.dtype)
     if options.reranker:
         encoder = BiEncoder.load(options.models[0])
-        measure_first(encoder, options.data, options.out)
+        measure_components(encoder, options.data, options.out)
         folder = options.out.with_suffix("")
         measure_reranked(CrossEncoder.load(options.reranker), encoder, options.data, folder, options.out)
 

@@ -10,6 +10,7 @@ from sentence_transformers import SentenceTransformer
 
 from munjang import BiEncoder, CrossEncoder
 from munjang.cli import main
+from munjang.errors import InputError
 
 TEXTS = ["a fox", "", "서울은 대한민국의 수도이며 인구가 많다"]
 
@@ -103,3 +104,38 @@ def test_what_does_not_fit(tiny_bert: Path, tmp_path: Path, capsys: pytest.Captu
     assert "holds other files and no model" in capsys.readouterr().err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["taken"]
     assert main(["export", str(tmp_path / "none"), "--to", "onnx", "-o", target]) == 2
+
+
+def test_levelled(tiny_bert: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    texts, target = [f"text {at} of the {word}" for at in range(30) for word in ("fox", "수도")], tmp_path / "level"
+    (tmp_path / "texts.txt").write_text("\n".join([*texts, *texts]), encoding="utf-8")
+    assert main(["export", str(tiny_bert), "--level", str(tmp_path / "texts.txt"), "-o", str(target)]) == 0
+    found = re.search(r"levelled on 60 texts: a cosine of ([\d.]+) becomes 0", capsys.readouterr().out)
+    assert found is not None
+    before, after = BiEncoder.load(tiny_bert), BiEncoder.load(target)
+    middle, cosines = float(found[1]), before.similarity(texts, texts)
+    assert 0.1 < middle < cosines.mean() + 0.1
+    np.testing.assert_allclose(
+        after.similarity(texts, texts).mean(), (cosines.mean() - middle) / (1 - middle), atol=0.1
+    )
+    assert after.fingerprint != before.fingerprint
+    theirs = SentenceTransformer(str(target), device="cpu").encode(texts)
+    assert np.abs(theirs - after.encode(texts)).max() < 1e-5
+    assert before.level(texts) == pytest.approx(middle, abs=1e-3)  # in memory
+    assert before.fingerprint == after.fingerprint
+    np.testing.assert_allclose(before.encode(texts), after.encode(texts), atol=1e-6)
+
+
+def test_what_cannot_be_levelled(
+    tiny_bert: Path, make: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "few.txt").write_text("one\ntwo", encoding="utf-8")
+    scorer = make("bert", kind="classifier", num_labels=1)
+    for model, reason in ((tiny_bert, "got 2"), (scorer, "a cross-encoder has no vectors")):
+        assert main(["export", str(model), "--level", str(tmp_path / "few.txt"), "-o", str(tmp_path / "out")]) != 0
+        assert reason in capsys.readouterr().err
+        assert not (tmp_path / "out").exists()
+    model = BiEncoder.load(tiny_bert)
+    model.similarity_name = "dot"
+    with pytest.raises(InputError, match="'dot'"):
+        model.level(["one", "two"])

@@ -185,6 +185,13 @@ def test_from_the_data_to_the_figures(
     words.append(BiEncoder.load(work / "encoder", "cpu", "float32").network)
     tables = [each.encoder.own.embeddings.word.weight for each in words if each.encoder.own is not None]
     assert all(each.equal(tables[0]) for each in tables)
+    shipped = (
+        BiEncoder.load(work / "models/ko-en-small", "cpu", "float32"),
+        CrossEncoder.load(work / "models/ko-en-reranker", "cpu"),
+    )
+    assert shipped[0].ranges is not None
+    assert (shipped[0].encode(["a river"]) * BiEncoder.load(work / "encoder", "cpu").encode(["a river"])).sum() > 0.99
+    assert shipped[1].predict(("언제 지었는가?", "1800년에 지었다.")).shape == ()
     assert {"korsts-dev", "crossed-dev"} < set(json.loads((work / "encoder-dev.json").read_text()))
     record = json.loads((work / "run.json").read_text())
     assert set(record["seconds"]) == set(command.STAGES)

@@ -18,9 +18,9 @@ def test_models_side_by_side(make: Callable[..., Path], tmp_path: Path, capsys: 
     models = [str(make("bert", seed=seed)) for seed in (1, 2)]
     sets = ["korsts-test", "sick-dev", "crossed-dev", "klue-nli-dev", "cranfield", "mixed-dev", "stackoverflow"]
     scores.measure(models[:1], sets, data, out, "float32")
-    assert len(capsys.readouterr().out.splitlines()) == len(sets)
+    assert len(capsys.readouterr().out.splitlines()) == len(sets) + 1
     found = scores.measure(models, sets, data, out, "float32")
-    assert len(capsys.readouterr().out.splitlines()) == len(sets), "the first model is not measured again"
+    assert len(capsys.readouterr().out.splitlines()) == len(sets) + 1, "the first model is not measured again"
     assert json.loads(out.read_text()) == found
     (first, reports), _ = found["models"].items()
     assert first == f"{Path(models[0]).name}, float32"
@@ -49,7 +49,7 @@ def test_one_command_for_both_tables(
     assert all(by_weight[weight][3] == pytest.approx(by_weight[weight][0] - by_weight["0.0"][0], abs=0.02)
                for weight in by_weight)  # fmt: skip
     assert set(record["components"]["stsb-test"]) >= {"int8", "one bit"}
-    assert set(record["unrelated"]) == {"Korean", "English", "across"}
+    assert set(record["models"][f"{encoder.name}, float32"]["unrelated"]) == {"Korean", "English", "across"}
     stale = record | {"weights": {"ko-en-small": "others"}, "models": record["models"] | {"ko-en-small, int8": {}}}
     out.write_text(json.dumps(stale))
     kept = scores.begin(out)
