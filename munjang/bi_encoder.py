@@ -272,8 +272,8 @@ class BiEncoder(TextEncoder):
         """Take away what the vectors of all texts have in common, so that unrelated texts have a cosine near 0.
 
         `texts`: a few thousand typical ones. A dense layer is added behind the pooling, which `save` keeps and
-        sentence-transformers reads. A cosine of 1 stays 1, and the order of cosines hardly changes. Vectors and int8
-        ranges made before belong to another model.
+        sentence-transformers reads. A cosine of 1 stays 1, and the order of cosines hardly changes. Vectors made
+        before belong to another model; int8 ranges, if there are any, are measured again.
 
         Returns the cosine that becomes 0; 0 if they have nothing in common and the model stays as it was.
 
@@ -295,8 +295,11 @@ class BiEncoder(TextEncoder):
         distinct = list(dict.fromkeys(as_texts(texts)))
         projection_DD, middle = level(self.encode(distinct, truncate_dim=self.width))
         if middle:
+            ranges = self.ranges
             network.add_projection(torch.from_numpy(projection_DD))
             self._restart()
+            if ranges is not None:
+                self.calibrate(distinct, one_range=bool((ranges == ranges[:, :1]).all()))
         return middle
 
     @property

@@ -46,7 +46,9 @@ class Options:
         default=(),
         metavar="CORPUS",
     )
-    prune_columns: tuple[str, ...] = option("text columns of those files (default: recognized by name)", default=())
+    prune_columns: tuple[str, ...] = option(
+        "text columns of those files and of --level's (default: recognized by name)", default=()
+    )
     keep: tuple[str, ...] = option("tokens to keep whether the texts use them or not", default=())
     min_count: int | None = option("keep tokens that occur at least this often (default: 1)", default=None)
     level: tuple[str, ...] = option(
@@ -66,7 +68,7 @@ def run(options: Options) -> int:
     target = Path(options.output)
     model = _load(options)
     if options.level:
-        _level(model, options.level)
+        _level(model, options)
     if to != "onnx":
         model.save(target, format=to)
         _copy_notices(model.model.folder, target)
@@ -80,14 +82,14 @@ def run(options: Options) -> int:
     return 0
 
 
-def _level(model: "BiEncoder | CrossEncoder", paths: tuple[str, ...]) -> None:
+def _level(model: "BiEncoder | CrossEncoder", options: Options) -> None:
     """Level a bi-encoder's vectors, and say what becomes of its cosines."""
     from munjang.bi_encoder import BiEncoder
 
     if not isinstance(model, BiEncoder):
         raise InputError("--level is for a bi-encoder: a cross-encoder has no vectors.")
     texts: dict[str, None] = {}  # in their order, none twice
-    for text in (text for path in paths for text in texts_of(path, ())):
+    for text in (text for path in options.level for text in texts_of(path, options.prune_columns)):
         texts[text] = None
         if len(texts) == MAX_LEVEL_TEXTS:
             break
@@ -107,8 +109,10 @@ def _check(options: Options) -> None:
     if options.to != "onnx" and options.dtype != "float32":
         target = options.to or "sentence-transformers"
         raise InputError(f"--to {target} fixes the format; --dtype int8 goes with --to onnx.")
-    if not options.prune and (options.prune_columns or options.keep or options.min_count is not None):
-        raise InputError("--prune-columns, --keep and --min-count go with --prune CORPUS.")
+    if not options.prune and (options.keep or options.min_count is not None):
+        raise InputError("--keep and --min-count go with --prune CORPUS.")
+    if options.prune_columns and not (options.prune or options.level):
+        raise InputError("--prune-columns goes with --prune CORPUS or --level TEXTS.")
 
 
 def _load(options: Options) -> "BiEncoder | CrossEncoder":

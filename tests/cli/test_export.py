@@ -121,7 +121,11 @@ def test_levelled(tiny_bert: Path, tmp_path: Path, capsys: pytest.CaptureFixture
     assert after.fingerprint != before.fingerprint
     theirs = SentenceTransformer(str(target), device="cpu").encode(texts)
     assert np.abs(theirs - after.encode(texts)).max() < 1e-5
+    before.calibrate(texts, one_range=True)
     assert before.level(texts) == pytest.approx(middle, abs=1e-3)  # in memory
+    assert before.ranges is not None, "measured again, one for all dimensions"
+    assert (before.ranges == before.ranges[:, :1]).all()
+    assert np.abs(before.encode(texts)).max() == pytest.approx(before.ranges.max(), abs=0.01)
     assert before.fingerprint == after.fingerprint
     np.testing.assert_allclose(before.encode(texts), after.encode(texts), atol=1e-6)
 
