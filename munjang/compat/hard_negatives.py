@@ -67,18 +67,15 @@ def mine_hard_negatives(
         raise InputError("The dataset is empty. Please provide a non-empty dataset.")
     if faiss_batch_size <= 0:
         raise InputError(f"faiss_batch_size must be a positive integer, got {faiss_batch_size}.")
-    if as_triplets is not None:
-        output_format = "triplet" if as_triplets else "n-tuple"
-        logger.warning("as_triplets is deprecated: use output_format=%r.", output_format)
-    if include_positives:
-        if (range_min, range_max, max_score, margin, sampling_strategy) != (0, None, None, None, "top"):
-            logger.warning("With include_positives=True, ranges, max_score, margin or sampling may drop positives.")
-        output_format = "n-tuple"  # keeps the order
-    if output_format == "n-tuple-scores":
-        logger.warning('output_format="n-tuple-scores" is deprecated: use "n-tuple" with output_scores=True.')
-        output_format, output_scores = "n-tuple", True
-    if output_format not in LAYOUTS:
-        raise InputError(f"Invalid output_format: {output_format}. Must be one of {', '.join(LAYOUTS)}.")
+    if include_positives and (range_min, range_max, max_score, margin, sampling_strategy) != (
+        0,
+        None,
+        None,
+        None,
+        "top",
+    ):
+        logger.warning("With include_positives=True, ranges, max_score, margin or sampling may drop positives.")
+    layout, output_scores = _layout(output_format, output_scores, as_triplets, include_positives)
     if margin is not None:
         absolute_margin = margin
         logger.warning("margin is deprecated: use absolute_margin=%s.", margin)
@@ -105,12 +102,7 @@ def mine_hard_negatives(
     positive_P = model.similarity_pairwise(query_vectors[rows], corpus_vectors[answers]).to(scores_QK.device)
     if cross_encoder is not None and is_filtered:
         predict = _scorer(cross_encoder, batch_size, use_multi_process, scores_QK.device)
-        with_query = [
-            [(q, pairs.corpus[k]) for k in ks] for q, ks in zip(pairs.queries, places_QK.tolist(), strict=True)
-        ]
-        scores_QK = torch.stack([predict(candidates) for candidates in with_query])
-        texts = [(pairs.queries[q], pairs.corpus[k]) for q, k in zip(rows, answers, strict=True)]
-        positive_P = predict(texts)
+        scores_QK, positive_P = _scored_again(predict, pairs, places_QK, list(zip(rows, answers, strict=True)))
     scores_QK[places_QK == -1] = OUT
     if not include_positives:
         for query, places in enumerate(pairs.positives):
@@ -118,29 +110,66 @@ def mine_hard_negatives(
 
     per_query = positive_P.split([len(places) for places in pairs.positives])
     lowest_Q1 = torch.stack([scores.min() for scores in per_query])[:, None]
-    rules: dict[str, tuple[float | None, Callable[[Tensor, float], Tensor]]] = {
-        "absolute_margin": (absolute_margin, lambda scores, margin: scores + margin > lowest_Q1),
-        "relative_margin": (relative_margin, lambda scores, part: scores > lowest_Q1 - lowest_Q1.abs() * part),
-        "max_score": (max_score, lambda scores, most: scores > most),
-        "min_score": (min_score, lambda scores, least: scores < least),
+    limits = {
+        "absolute_margin": absolute_margin,
+        "relative_margin": relative_margin,
+        "max_score": max_score,
+        "min_score": min_score,
     }
-    skipped = {}
-    for name, (value, is_out) in rules.items():
-        if value is not None:
-            is_out_QK = is_out(scores_QK, value)
-            scores_QK[is_out_QK] = OUT
-            skipped[name] = (int(is_out_QK.sum()), is_out_QK.numel())
+    given = {name: value for name, value in limits.items() if value is not None}
+    skipped = _leave_out(scores_QK, lowest_Q1, given)
     found = _pick(scores_QK, places_QK, (range_min, range_max), num_negatives, sampling_strategy)
     if verbose:
         print("Negative candidates mined, preparing dataset...")
-    made = LAYOUTS[output_format](pairs, positive_P.tolist(), *found, output_scores)
+    made = LAYOUTS[layout](pairs, positive_P.tolist(), *found, output_scores)
     columns = {name: made[place] for place, name in enumerate((anchor_name, positive_name))}
     result = Dataset.from_dict(columns | {name: values for name, values in made.items() if isinstance(name, str)})
     if verbose:
-        given = {name: value for name, (value, _) in rules.items() if value is not None}
         report(positive_P, found[0], per_query, skipped, given)
-        report_missing(output_format, pairs, num_negatives, len(result), len(dataset), range_min, given)
+        report_missing(layout, pairs, num_negatives, len(result), len(dataset), range_min, given)
     return result
+
+
+def _layout(
+    output_format: str, output_scores: bool, as_triplets: bool | None, include_positives: bool
+) -> tuple[str, bool]:
+    """Return the layout of the rows and whether it has scores, from newer and older arguments."""
+    if as_triplets is not None:
+        output_format = "triplet" if as_triplets else "n-tuple"
+        logger.warning("as_triplets is deprecated: use output_format=%r.", output_format)
+    if include_positives:
+        output_format = "n-tuple"  # keeps the order
+    if output_format == "n-tuple-scores":
+        logger.warning('output_format="n-tuple-scores" is deprecated: use "n-tuple" with output_scores=True.')
+        output_format, output_scores = "n-tuple", True
+    if output_format not in LAYOUTS:
+        raise InputError(f"Invalid output_format: {output_format}. Must be one of {', '.join(LAYOUTS)}.")
+    return output_format, output_scores
+
+
+def _scored_again(
+    predict: Callable[[list[Any]], Tensor], pairs: Pairs, places_QK: Tensor, positives: list[tuple[int, int]]
+) -> tuple[Tensor, Tensor]:
+    """Return a cross-encoder's scores of the candidates and of the positives."""
+    candidates = [[(q, pairs.corpus[k]) for k in ks] for q, ks in zip(pairs.queries, places_QK.tolist(), strict=True)]
+    scores_QK = torch.stack([predict(texts) for texts in candidates])
+    return scores_QK, predict([(pairs.queries[q], pairs.corpus[k]) for q, k in positives])
+
+
+def _leave_out(scores_QK: Tensor, lowest_Q1: Tensor, limits: dict[str, float]) -> dict[str, tuple[int, int]]:
+    """Mark candidates beyond the limits as OUT, and return how many of how many each limit took."""
+    rules: dict[str, Callable[[float], Tensor]] = {
+        "absolute_margin": lambda margin: scores_QK + margin > lowest_Q1,
+        "relative_margin": lambda part: scores_QK > lowest_Q1 - lowest_Q1.abs() * part,
+        "max_score": lambda most: scores_QK > most,
+        "min_score": lambda least: scores_QK < least,
+    }
+    skipped = {}
+    for name, value in limits.items():
+        is_out_QK = rules[name](value)
+        scores_QK[is_out_QK] = OUT
+        skipped[name] = (int(is_out_QK.sum()), is_out_QK.numel())
+    return skipped
 
 
 def _range_max(
