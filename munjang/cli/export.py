@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # torch stays out of --help
 
 
 MAX_LEVEL_TEXTS = 50_000  # the first ones; more change nothing
+SAMPLE_TEXTS = 1000  # for the mean cosine before and after
 SUMMARY_KO = "ONNX나 sentence-transformers 폴더로 저장"
 
 
@@ -93,9 +94,19 @@ def _level(model: "BiEncoder | CrossEncoder", options: Options) -> None:
         texts[text] = None
         if len(texts) == MAX_LEVEL_TEXTS:
             break
-    middle = model.level(list(texts))
-    change = f"a cosine of {middle:.3f} becomes 0" if middle else "they have nothing in common, so nothing changes"
-    print(f"levelled on {len(texts):,} texts: {change}")
+    sample = list(texts)[:: -(-len(texts) // SAMPLE_TEXTS) or 1]
+    before = _mean_cosine(model, sample)
+    if middle := model.level(list(texts)):
+        change = f"{middle:.3f} becomes 0; different texts have {_mean_cosine(model, sample):.2f}, before {before:.2f}"
+        print(f"levelled on {len(texts):,} texts: a cosine of {change}")
+    else:
+        print(f"{len(texts):,} texts have nothing in common (different ones a cosine of {before:.2f}): nothing changes")
+
+
+def _mean_cosine(model: "BiEncoder", texts: list[str]) -> float:
+    """Return the mean cosine of different texts."""
+    vectors, count = model.encode(texts, normalize=True, progress=False), len(texts)
+    return float(((vectors.sum(0) ** 2).sum() - (vectors**2).sum()) / max(1, count * (count - 1)))
 
 
 def _copy_notices(source: Path, target: Path) -> None:

@@ -110,9 +110,14 @@ def test_levelled(tiny_bert: Path, tmp_path: Path, capsys: pytest.CaptureFixture
     texts, target = [f"text {at} of the {word}" for at in range(30) for word in ("fox", "수도")], tmp_path / "level"
     (tmp_path / "texts.txt").write_text("\n".join([*texts, *texts]), encoding="utf-8")
     assert main(["export", str(tiny_bert), "--level", str(tmp_path / "texts.txt"), "-o", str(target)]) == 0
-    found = re.search(r"levelled on 60 texts: a cosine of ([\d.]+) becomes 0", capsys.readouterr().out)
+    said = capsys.readouterr().out
+    found = re.search(
+        r"60 texts: a cosine of ([\d.]+) becomes 0; different texts have ([-\d.]+), before ([\d.]+)", said
+    )
     assert found is not None
     before, after = BiEncoder.load(tiny_bert), BiEncoder.load(target)
+    for model, mean in ((after, float(found[2])), (before, float(found[3]))):
+        assert model.similarity(texts, texts)[~np.eye(60, dtype=bool)].mean() == pytest.approx(mean, abs=0.006)
     middle, cosines = float(found[1]), before.similarity(texts, texts)
     assert 0.1 < middle < cosines.mean() + 0.1
     np.testing.assert_allclose(
@@ -128,6 +133,19 @@ def test_levelled(tiny_bert: Path, tmp_path: Path, capsys: pytest.CaptureFixture
     assert np.abs(before.encode(texts)).max() == pytest.approx(before.ranges.max(), abs=0.01)
     assert before.fingerprint == after.fingerprint
     np.testing.assert_allclose(before.encode(texts), after.encode(texts), atol=1e-6)
+
+
+def test_level_vectors_stay(
+    tiny_bert: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("munjang.vectors.level.MIN_MIDDLE", 0.99)
+    texts, target = [f"text {at} of the {word}" for at in range(30) for word in ("fox", "수도")], tmp_path / "same"
+    (tmp_path / "texts.txt").write_text("\n".join(texts), encoding="utf-8")
+    assert main(["export", str(tiny_bert), "--level", str(tmp_path / "texts.txt"), "-o", str(target)]) == 0
+    assert "60 texts have nothing in common" in capsys.readouterr().out
+    before, after = BiEncoder.load(tiny_bert), BiEncoder.load(target)
+    assert after.fingerprint == before.fingerprint
+    np.testing.assert_allclose(after.encode(texts), before.encode(texts), atol=1e-6)
 
 
 def test_what_cannot_be_levelled(
