@@ -28,6 +28,7 @@ LEVELLED_SETS = {
     "crossed-dev": "crossed dev",
     "stackoverflow": "StackOverflow",
 }
+TITLES = {"ko-en-small": "`ko-en-small`", "e5-small": "multilingual-e5-small", "minilm-l6": "all-MiniLM-L6-v2"}
 # Rows of docs/models.md: set, metric, title, the floor that we set before the training.
 ROWS = (
     ("korsts-test", "spearman_cosine", "KorSTS test", "83"),
@@ -97,8 +98,7 @@ def encoder_table(root: Path, document: str) -> str:
     lines = [["set", *(title.replace("ko-en-small", "`ko-en-small`") for title in MODELS.values()), "our floor"]]
     for name, metric, title, floor in ROWS:
         lines.append([title, *(_with_interval(models[model].get(name), metric) for model in MODELS), floor])
-    means = [list(models[model]["unrelated"].values()) for model in MODELS]
-    lines.append([UNRELATED, *(" / ".join(f"{mean:.2f}" for mean in row) for row in means), ""])
+    lines.append([UNRELATED, *(_unrelated(models[model]) for model in MODELS), ""])
     return rows_of(lines)
 
 
@@ -113,11 +113,13 @@ def levelled_table(root: Path, document: str) -> str:
             continue
         for title, row in ((TITLES[name.removesuffix("-level")], before), ("levelled", found)):
             values = [f"{row[each][row[each]['main']]:.2f}" for each in LEVELLED_SETS]
-            lines.append([title, *values, " / ".join(f"{mean:.2f}" for mean in row["unrelated"].values())])
+            lines.append([title, *values, _unrelated(row)])
     return rows_of(lines)
 
 
-TITLES = {"ko-en-small": "`ko-en-small`", "e5-small": "multilingual-e5-small", "minilm-l6": "all-MiniLM-L6-v2"}
+def _unrelated(found: dict[str, Any]) -> str:
+    """Return a model's mean cosines of unrelated sentences."""
+    return " / ".join(f"{mean:.2f}" for mean in found["unrelated"].values())
 
 
 def _with_interval(found: dict[str, Any] | None, metric: str) -> str:

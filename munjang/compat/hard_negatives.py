@@ -67,13 +67,8 @@ def mine_hard_negatives(
         raise InputError("The dataset is empty. Please provide a non-empty dataset.")
     if faiss_batch_size <= 0:
         raise InputError(f"faiss_batch_size must be a positive integer, got {faiss_batch_size}.")
-    if include_positives and (range_min, range_max, max_score, margin, sampling_strategy) != (
-        0,
-        None,
-        None,
-        None,
-        "top",
-    ):
+    chosen = (range_min, range_max, max_score, margin, sampling_strategy)
+    if include_positives and chosen != (0, None, None, None, "top"):
         logger.warning("With include_positives=True, ranges, max_score, margin or sampling may drop positives.")
     layout, output_scores = _layout(output_format, output_scores, as_triplets, include_positives)
     if margin is not None:
