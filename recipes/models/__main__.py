@@ -171,6 +171,8 @@ def main() -> None:
     for name in options.stages or [each for each in MADE if each not in record["seconds"]]:
         record["began"][name] = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S}Z"
         started = time.monotonic()
+        for later in MADE[MADE.index(name) + 1 :] if name in MADE else ():  # made of what is made anew now
+            record["seconds"].pop(later, None)
         STAGES[name](options)
         record["seconds"][name] = round(time.monotonic() - started)
         record["tables"] = _hashes(options.work)

@@ -102,6 +102,8 @@ def measure(models: list[str], sets: list[str], data: Path, out: Path, dtype: st
 def measure_components(encoder: BiEncoder, data: Path, out: Path) -> None:
     """Write the scores of shorter and smaller vectors."""
     record = begin(out)
+    if "components" in record:
+        return
     record["components"] = {name: components(encoder, data, name) for name in ("stsb-test", "korsts-test")}
     print(record["components"], flush=True)
     _write(record, out, encoder)

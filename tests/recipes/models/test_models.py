@@ -201,6 +201,11 @@ def test_from_the_data_to_the_figures(
     monkeypatch.setattr(sys, "argv", ["models", str(data), str(work), *options])
     command.main()
     assert (work / "encoder/model.safetensors").stat().st_mtime_ns == written, "nothing is left to do"
+    shipped_at = (work / "models/ko-en-small/munjang_int8.safetensors").stat().st_mtime_ns
+    for stages in (["--stages", "encoder"], []):  # what was made of the encoder before is made again
+        monkeypatch.setattr(sys, "argv", ["models", str(data), str(work), *options, *stages])
+        command.main()
+    assert (work / "models/ko-en-small/munjang_int8.safetensors").stat().st_mtime_ns > shipped_at
     monkeypatch.setattr(sys, "argv", ["models", str(data), str(work), *options, "--seed", "6"])
     with pytest.raises(SystemExit, match="another seed"):
         command.main()
